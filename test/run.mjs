@@ -10,6 +10,7 @@ import { join, relative, resolve } from 'node:path';
 import process from 'node:process';
 import { ensureExecutable, ensureInstalled, pinnedNode, root } from '../bin/setup.mjs';
 import { groupFiles, testFilesBelow, writeEntries } from './groups.mjs';
+import { needStores, startPostgres } from './postgres.mjs';
 
 const options = [
   '--test',
@@ -45,12 +46,12 @@ const temporaryFolder = () => {
   }
 };
 
-const run = (entries, scratch) =>
+const run = (entries, variables) =>
   new Promise((resolve, reject) => {
     const child = spawn(pinnedNode(), [...options, ...flags, ...entries], {
       cwd: root,
       stdio: 'inherit',
-      env: { ...process.env, TMPDIR: scratch, NODE_COMPILE_CACHE: join(root, 'node_modules', '.cache', 'acp-tests') },
+      env: { ...process.env, ...variables, NODE_COMPILE_CACHE: join(root, 'node_modules', '.cache', 'acp-tests') },
     });
     // The terminal signals the whole group; the runner ends its own tests and then reports.
     for (const signal of ['SIGINT', 'SIGTERM']) process.on(signal, () => child.kill(signal));
@@ -67,7 +68,13 @@ try {
     chmodSync(scratch, 0o1777);
     const files = new Set(folders.flatMap((folder) => testFilesBelow(root, relative(root, resolve(root, folder)))));
     const entries = writeEntries(root, join(scratch, 'entries'), groupFiles(root, files));
-    process.exitCode = await run([...entries, ...patterns], scratch);
+    const variables = { TMPDIR: scratch };
+    const postgres = needStores(root, [...files, ...patterns]) ? await startPostgres(variables) : null;
+    try {
+      process.exitCode = await run([...entries, ...patterns], { ...variables, ...postgres?.variables });
+    } finally {
+      await postgres?.stop();
+    }
   } finally {
     rmSync(scratch, { recursive: true, force: true });
   }

@@ -1,0 +1,206 @@
+import { type ChildProcess, spawn, spawnSync } from 'node:child_process';
+import { randomBytes } from 'node:crypto';
+import { once } from 'node:events';
+import { chmodSync, chownSync, existsSync, mkdtempSync, readdirSync, readFileSync, rmSync } from 'node:fs';
+import { tmpdir } from 'node:os';
+import { delimiter, join } from 'node:path';
+import process from 'node:process';
+import pg from 'pg';
+import { environment } from '../../src/core/environment.ts';
+
+/** A server on a socket of this machine, with nothing in it but what tests put there. */
+export interface PostgresServer {
+  /** As a superuser, to its database `postgres`. */
+  readonly url: string;
+  readonly pid: number;
+  /** Ends it at once, and removes its data. */
+  stop(): Promise<void>;
+}
+
+/** The version that the service supports at least. */
+const oldest = 14;
+const superuser = 'acp';
+
+/** What it writes need not survive: nothing waits for a disk. All else is as a server is delivered. */
+const settings = [
+  ...['fsync=off', 'synchronous_commit=off', 'full_page_writes=off', 'wal_level=minimal', 'max_wal_senders=0'],
+  ...['listen_addresses=', 'shared_buffers=64MB', 'max_connections=300', 'autovacuum=off', 'checkpoint_timeout=1h'],
+  // A test that expects an error would write it to the terminal.
+  ...['log_min_messages=log', 'log_checkpoints=off'],
+];
+
+const versionOf = (folder: string): number => {
+  const { stdout } = spawnSync(join(folder, 'postgres'), ['--version'], { encoding: 'utf8' });
+  return Number(/\(PostgreSQL\) (\d+)/.exec(stdout ?? '')?.[1] ?? 0);
+};
+
+/** Debian puts them where no search path leads. */
+const debianFolders = (): string[] => {
+  const versions = '/usr/lib/postgresql';
+  if (!existsSync(versions)) return [];
+  return readdirSync(versions)
+    .sort((left, right) => Number(right) - Number(left))
+    .map((version) => join(versions, version, 'bin'));
+};
+
+const binaries = (): string | null => {
+  const folders = [...(environment()['PATH'] ?? '').split(delimiter), ...debianFolders()];
+  const hold = (folder: string) => ['initdb', 'postgres'].every((name) => existsSync(join(folder, name)));
+  return folders.filter(hold).find((folder) => versionOf(folder) >= oldest) ?? null;
+};
+
+interface Account {
+  readonly uid: number;
+  readonly gid: number;
+}
+
+/** PostgreSQL refuses to run as root: then it runs as the user that its package makes. Null: there is none. */
+const serverAccount = (): Account | Record<string, never> | null => {
+  if (process.getuid?.() !== 0) return {};
+  const [, uid, gid] = /^postgres:[^:]*:(\d+):(\d+):/m.exec(readFileSync('/etc/passwd', 'utf8')) ?? [];
+  return uid === undefined ? null : { uid: Number(uid), gid: Number(gid) };
+};
+
+/** Why no server can be started here; null: one can. */
+export const whyNoServer = (): string | null => {
+  if (process.platform === 'win32') return 'a private server of PostgreSQL is not started on Windows';
+  if (binaries() === null)
+    return `there are no programs of PostgreSQL ${oldest} or newer, neither in PATH nor in /usr/lib/postgresql`;
+  if (serverAccount() === null) return 'PostgreSQL does not run as root, and there is no user postgres';
+  return null;
+};
+
+/** Where the address of a server stands that tests may use: made by `test/run.mjs`, or named by whoever starts it. */
+const variable = 'ACP_TEST_POSTGRES';
+
+/** The server of this test run; null: it has none. */
+export const findPostgres = (): { readonly url: string } | null => {
+  const url = environment()[variable];
+  return url === undefined || url === '' ? null : { url };
+};
+
+const execute = async (command: string, args: readonly string[], account: object): Promise<void> => {
+  const child = spawn(command, args, { ...account, stdio: ['ignore', 'ignore', 'pipe'] });
+  let said = '';
+  child.stderr.on('data', (part) => {
+    said += part;
+  });
+  const [code] = await once(child, 'close');
+  if (code !== 0) throw new Error(`${command} ended with ${code}: ${said}`);
+};
+
+/** The order of text is that of a language, as on most servers: what needs another one has to say so. */
+const makeCluster = async (folder: string, data: string, account: object): Promise<void> => {
+  const args = ['-D', data, '-U', superuser, '-A', 'trust', '--no-sync', '-E', 'UTF8', '--locale=C.UTF-8'];
+  const icu = ['--locale-provider=icu', '--icu-locale=en-US'];
+  try {
+    await execute(join(folder, 'initdb'), [...args, ...icu], account);
+  } catch {
+    // Version 14, or one that was built without ICU.
+    rmSync(data, { recursive: true, force: true });
+    await execute(join(folder, 'initdb'), args, account);
+  }
+};
+
+const ready = (child: ChildProcess): Promise<void> =>
+  new Promise((resolve, reject) => {
+    let said = '';
+    child.stderr?.on('data', (part) => {
+      // It is read on, so that the server is never stopped by a full pipe.
+      if (said.length < 10_000) said += part;
+      if (said.includes('ready to accept connections')) resolve();
+    });
+    child.once('error', reject);
+    child.once('close', (code) => reject(new Error(`postgres ended with ${code}: ${said}`)));
+  });
+
+/** Starts one with a folder of its own below that for temporary files. Throws where `whyNoServer` has a reason. */
+export const startPostgresServer = async (): Promise<PostgresServer> => {
+  const reason = whyNoServer();
+  const [folder, account] = [binaries(), serverAccount()];
+  if (reason !== null || folder === null || account === null) throw new Error(`No PostgreSQL: ${reason}`);
+  const home = mkdtempSync(join(tmpdir(), 'acp-pg-'));
+  const removeHome = () => rmSync(home, { recursive: true, force: true });
+  try {
+    // The socket is for whoever runs tests; the data stay the server's.
+    if ('uid' in account) chownSync(home, account.uid, account.gid);
+    chmodSync(home, 0o711);
+    const data = join(home, 'data');
+    await makeCluster(folder, data, account);
+    const args = ['-D', data, '-k', home, ...settings.flatMap((setting) => ['-c', setting])];
+    // In a group of its own: what a terminal tells the tests, such as an interrupt, is not for the server.
+    const child = spawn(join(folder, 'postgres'), args, {
+      ...account,
+      detached: true,
+      stdio: ['ignore', 'ignore', 'pipe'],
+    });
+    const closed = once(child, 'close');
+    await ready(child);
+    return {
+      url: `postgres://${superuser}@localhost/postgres?host=${home}`,
+      pid: child.pid ?? 0,
+      async stop() {
+        child.kill('SIGQUIT');
+        await closed;
+        removeHome();
+      },
+    };
+  } catch (error) {
+    removeHome();
+    throw error;
+  }
+};
+
+const clientConfig = (url: string): pg.ClientConfig => {
+  const { hostname, port, username, password, pathname, searchParams } = new URL(url);
+  return {
+    host: searchParams.get('host') ?? hostname,
+    port: port === '' ? 5432 : Number(port),
+    user: decodeURIComponent(username),
+    ...(password === '' ? {} : { password: decodeURIComponent(password) }),
+    database: pathname.slice(1),
+  };
+};
+
+/** A connection that is open while the work is done. */
+export const withPostgres = async <T>(url: string, work: (client: pg.Client) => Promise<T>): Promise<T> => {
+  const client = new pg.Client(clientConfig(url));
+  await client.connect();
+  try {
+    return await work(client);
+  } finally {
+    await client.end();
+  }
+};
+
+let administration: pg.Pool | null = null;
+
+/** One statement of the superuser, on a connection that this process keeps and that does not keep the process. */
+export const administer = async (sql: string): Promise<readonly Record<string, unknown>[]> => {
+  const server = findPostgres();
+  if (server === null) throw new Error('This test run has no server of PostgreSQL.');
+  administration ??= new pg.Pool({
+    ...clientConfig(server.url),
+    ...{ max: 1, idleTimeoutMillis: 0, allowExitOnIdle: true },
+  });
+  return (await administration.query<Record<string, unknown>>(sql)).rows;
+};
+
+/** The address of another database on the same server. */
+export const databaseUrl = (server: string, name: string): string => {
+  const url = new URL(server);
+  url.pathname = `/${name}`;
+  return url.href;
+};
+
+/** Removes a database with whoever is connected to it. */
+export const dropDatabase = async (name: string): Promise<void> => {
+  await administer(`drop database if exists "${name}" with (force)`);
+};
+
+/** An empty database on the server of this test run. */
+export const createDatabase = async (): Promise<{ readonly url: string; drop(): Promise<void> }> => {
+  const name = `acp_${randomBytes(8).toString('hex')}`;
+  await administer(`create database "${name}"`);
+  return { url: databaseUrl(findPostgres()?.url ?? '', name), drop: () => dropDatabase(name) };
+};
