@@ -103,6 +103,7 @@ export const createApp = async ({ config, mode, ...options }: AppOptions): Promi
         skills,
         providers,
         hostTools,
+        base.state,
         opened,
         reporting,
       ],
@@ -114,6 +115,8 @@ export const createApp = async ({ config, mode, ...options }: AppOptions): Promi
         assertReady(operationId) {
           assertReady();
           skills.preconditions[operationId]?.();
+          // A process that stood still reads first what it may have missed.
+          return base.state.current() ?? undefined;
         },
         idempotency: idempotency.idempotency,
         metrics: createCallMetrics(base.telemetry, Service.RateLimit.Enabled ? Service.RateLimit.Partition : null),
@@ -148,6 +151,7 @@ export const createApp = async ({ config, mode, ...options }: AppOptions): Promi
       codeAgents: execution.codeAgents,
     });
   } catch (error) {
+    base.state.close();
     await opened.close();
     throw error;
   }

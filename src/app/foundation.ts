@@ -85,7 +85,7 @@ export const createFoundation = async ({ config, mode, clock = systemClock, ...o
   const storage: Storage = opened.storage;
   const audit = createAuditLog({ storage, telemetry, log, now, newId });
   modulesAudit.trail = audit;
-  const state = createInstanceState({ ownsStore: !opened.shared, now });
+  const state = createInstanceState({ ownsStore: !opened.shared, clock, announcements: opened.announcements, log });
   // What nearly every feature needs; each takes what its own dependencies name.
   const base = {
     config: config.values,

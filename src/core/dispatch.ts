@@ -30,8 +30,11 @@ type HandlerTable = Readonly<Record<string, Readonly<Record<string, unknown>>>>;
 
 /** What the pipeline asks and tells on its way. */
 export interface DispatchPorts {
-  /** Throws when an operation cannot be served now, such as `migrating`. Operations without a role always can. */
-  readonly assertReady: (operationId: string) => void;
+  /**
+   * Throws when an operation cannot be served now, such as `migrating`. Operations without a role always can. A promise
+   * only where something has to be read before.
+   */
+  readonly assertReady: (operationId: string) => void | Promise<void>;
   /** Needed where an operation declares it. */
   readonly idempotency: Idempotency;
   readonly metrics: CallMetrics;
@@ -117,7 +120,8 @@ export const createDispatch = (
       try {
         const checked = checkCaller(incoming, operation);
         const { principal, tenantId } = checked instanceof Promise ? await checked : checked;
-        if (operation.role !== null) assertReady(entry.id);
+        const ready = operation.role === null ? undefined : assertReady(entry.id);
+        if (ready instanceof Promise) await ready;
         const reading = incoming.readBody();
         const rawBody = reading instanceof Promise ? await reading : reading;
         const received = incoming.received(rawBody);

@@ -1,5 +1,11 @@
-import { AcpError } from '../contract/errors.ts';
+import type { Clock } from './clock.ts';
 import { type InstanceStateName, instanceState, type LeftoverName, leftovers } from './instance-state.table.ts';
+import type { Logger } from './logger.ts';
+import { type CurrentValue, createEntries, type EntrySource, type StoreEntries } from './store-entries.ts';
+import { createTable, type KeptTable, type StoreTable, type TableSource } from './store-table.ts';
+
+export type { EntrySource, StoreEntries } from './store-entries.ts';
+export type { StoreTable, TableSource } from './store-table.ts';
 
 /** What each part closes of what a process that died has left open; safe to repeat where it is interrupted itself. */
 export type LeftoverClosings<Name extends LeftoverName = LeftoverName> = Readonly<Record<Name, () => Promise<unknown>>>;
@@ -8,54 +14,32 @@ type NamesOf<Kind extends string> = {
   [Name in InstanceStateName]: (typeof instanceState)[Name]['kind'] extends Kind ? Name : never;
 }[InstanceStateName];
 
-/** Rows that are asked for at every step, all of them in memory from before the first request on. */
-export interface StoreTable<R> {
-  /** Throws `store-unavailable` where they were not read: nobody decides on rows that are not there. */
-  readonly rows: ReadonlyMap<string, R>;
-  /** After the commit that wrote the row. */
-  put(row: R): void;
-  /** After the commit that removed it. */
-  drop(key: string): void;
-}
-
-export interface TableSource<R> {
-  read(): Promise<readonly R[]>;
-  keyOf(row: R): string;
-}
-
-/** Values that are read from the store when they are asked for first, and from memory from then on. */
-export interface StoreEntries<T> {
-  /** From memory alone; undefined: the store has to be asked. */
-  known(key: string): T | undefined;
-  /**
-   * A promise only where the store has to be asked; null: it has nothing under this key. Rejects where the store cannot
-   * be read: what memory had before does not take the place of an answer.
-   */
-  read(key: string): T | null | Promise<T | null>;
-  /** As `read`, with one question for all. */
-  readAll(keys: readonly string[]): readonly (T | null)[] | Promise<readonly (T | null)[]>;
-  /** After each commit that changed what is stored under the key. */
-  changed(key: string): void;
-}
-
-export interface EntrySource<T> {
-  /** In the order of the keys; null where nothing is stored. */
-  load(keys: readonly string[]): Promise<readonly (T | null)[]>;
-  /** Keys that are remembered to have nothing; default 0, so that made-up keys cannot fill the memory. */
-  readonly mostAbsent?: number;
-}
-
 /** What a process knows of the store without asking it; every such copy is made here, under its name in the table. */
 export interface InstanceState {
   table<R>(name: NamesOf<'table'>, source: TableSource<R>): StoreTable<R>;
   entries<T>(name: NamesOf<'entries'>, source: EntrySource<T>): StoreEntries<T>;
-  /** Reads all tables; before the first request. */
+  /** Reads all tables; before the first request. Those of a shared store are read again and again from then on. */
   load(): Promise<void>;
+  /**
+   * Null: no table refuses. Else they are being read, and it rejects where they cannot be. Asked before what takes
+   * answers of tables without waiting.
+   */
+  current(): Promise<void> | null;
+  /** Tables that refuse, since they could not be read in time; none where the store has one owner. */
+  stale(): readonly string[];
   /**
    * Before the first request, too: the owner of a store closes all that is open, since nobody else can be at work. A
    * process that shares its store closes what anybody may.
    */
   recover(closings: LeftoverClosings): Promise<void>;
+  /** Reads no more; before the store closes. */
+  close(): void;
+}
+
+/** How processes tell each other which rows have changed; see `Announcements`. */
+export interface StateAnnouncements {
+  announce(topic: 'state', key: string): void;
+  listen(topic: 'state', listener: { heard(key: string): void; missed(): void }): () => void;
 }
 
 export interface InstanceStateOptions {
@@ -64,135 +48,102 @@ export interface InstanceStateOptions {
    * than the table allows is read again, or refused where it cannot be.
    */
   readonly ownsStore: boolean;
-  readonly now: () => number;
+  readonly clock: Pick<Clock, 'now' | 'every'>;
+  readonly announcements: StateAnnouncements;
+  readonly log: Pick<Logger, 'warn' | 'error'>;
 }
 
-interface Copy<T> {
-  readonly value: T;
-  readonly readAt: number;
+/** Something under a name of the table, as announcements reach it. */
+interface Part {
+  heard(key: string): void;
+  missed(): void;
 }
 
-// What is beyond is read again; a map that never forgets would grow with every tenant there ever was.
-const mostEntries = 10_000;
+// Two reads in a row can fail or be late before a table refuses.
+const readsPerAge = 3;
 
-const remember = <T>(map: Map<string, T>, most: number, key: string, value: T): void => {
-  map.delete(key);
-  const oldest = map.size < most ? undefined : map.keys().next().value;
-  if (oldest !== undefined) map.delete(oldest);
-  if (most > 0) map.set(key, value);
-};
+export const createInstanceState = ({ ownsStore, clock, announcements, log }: InstanceStateOptions): InstanceState => {
+  const { now } = clock;
+  const parts = new Map<string, Part>();
+  const tables: {
+    readonly name: InstanceStateName;
+    readonly kept: Pick<KeptTable<unknown>, 'load' | 'look' | 'isStale'> & {
+      readonly table: Pick<StoreTable<unknown>, 'current'>;
+    };
+  }[] = [];
+  const timers: { stop(): void }[] = [];
 
-type CurrentValue = <T>(copy: Copy<T> | null | undefined) => T | undefined;
-
-const createEntries = <T>(
-  { load, mostAbsent = 0 }: EntrySource<T>,
-  current: CurrentValue,
-  now: () => number,
-): StoreEntries<T> => {
-  const present = new Map<string, Copy<T>>();
-  const absent = new Map<string, Copy<null>>();
-  const reading = new Map<string, Promise<T | null>>();
-  // A read that began before a change must not be remembered after it.
-  let changes = 0;
-
-  const known = (key: string): T | undefined => current(present.get(key));
-  const knownOrAbsent = (key: string): T | null | undefined => known(key) ?? current(absent.get(key));
-  const loadAll = async (keys: readonly string[]): Promise<readonly (T | null)[]> => {
-    const [before, readAt] = [changes, now()];
-    const values = await load(keys);
-    if (before !== changes) return values;
-    for (const [index, key] of keys.entries()) {
-      const value = values[index] ?? null;
-      if (value === null) remember(absent, mostAbsent, key, { value, readAt });
-      else remember(present, mostEntries, key, { value, readAt });
-    }
-    return values;
-  };
-  const loadOne = async (key: string): Promise<T | null> => (await loadAll([key]))[0] ?? null;
-
-  return {
-    known,
-    read(key) {
-      const value = knownOrAbsent(key);
-      if (value !== undefined) return value;
-      const begun = reading.get(key);
-      if (begun !== undefined) return begun;
-      const loading = loadOne(key).finally(() => {
-        if (reading.get(key) === loading) reading.delete(key);
-      });
-      reading.set(key, loading);
-      return loading;
-    },
-    readAll(keys) {
-      const values: (T | null)[] = [];
-      for (const key of keys) {
-        const value = knownOrAbsent(key);
-        if (value === undefined) return loadAll(keys);
-        values.push(value);
-      }
-      return values;
-    },
-    changed(key) {
-      changes += 1;
-      present.delete(key);
-      absent.delete(key);
-      reading.delete(key);
-    },
-  };
-};
-
-export const createInstanceState = ({ ownsStore, now }: InstanceStateOptions): InstanceState => {
-  const names = new Set<InstanceStateName>();
-  const loads: (() => Promise<void>)[] = [];
-
+  const maxAgeOf = (name: InstanceStateName): number | null => (ownsStore ? null : instanceState[name].sharedAgeMs);
   /** Of a copy that may still be used. A clock that was set back makes it old, not young. */
-  const currentOf = (name: InstanceStateName): CurrentValue => {
-    // Two copies of one thing would learn of a change apart.
-    if (names.has(name)) throw new Error(`The state ${name} is kept twice.`);
-    names.add(name);
-    const maxAgeMs = ownsStore ? null : instanceState[name].sharedAgeMs;
-    return (copy) => {
+  const currentOf =
+    (maxAgeMs: number | null): CurrentValue =>
+    (copy) => {
       if (copy === undefined || copy === null) return undefined;
       if (maxAgeMs === null) return copy.value;
       const age = now() - copy.readAt;
       return age >= 0 && age < maxAgeMs ? copy.value : undefined;
     };
+  const keep = (name: InstanceStateName, part: Part): void => {
+    // Two copies of one thing would learn of a change apart.
+    if (parts.has(name)) throw new Error(`The state ${name} is kept twice.`);
+    parts.set(name, part);
   };
+  // No name of a state has a slash.
+  const announceOf =
+    (name: InstanceStateName) =>
+    (key: string): void =>
+      announcements.announce('state', `${name}/${key}`);
+  const listening = announcements.listen('state', {
+    heard(announced) {
+      const end = announced.indexOf('/');
+      parts.get(announced.slice(0, end))?.heard(announced.slice(end + 1));
+    },
+    missed() {
+      for (const part of parts.values()) part.missed();
+    },
+  });
 
   return {
-    table<R>(name: NamesOf<'table'>, { read, keyOf }: TableSource<R>): StoreTable<R> {
-      const current = currentOf(name);
-      let copy: Copy<Map<string, R>> | null = null;
-      const rows = (): Map<string, R> => {
-        const map = current(copy);
-        if (map !== undefined) return map;
-        throw new AcpError('store-unavailable', 'What the store says of this was not read.', {
-          cause: new Error(`The state ${name} was not read, or too long ago`),
-        });
-      };
-      loads.push(async () => {
-        const readAt = now();
-        copy = { value: new Map((await read()).map((row) => [keyOf(row), row])), readAt };
+    table(name, source) {
+      const maxAgeMs = maxAgeOf(name);
+      const kept = createTable(source, {
+        ...{ name, maxAgeMs, now, log },
+        current: currentOf(maxAgeMs),
+        announce: announceOf(name),
       });
-      return {
-        get rows() {
-          return rows();
-        },
-        put: (row) => {
-          rows().set(keyOf(row), row);
-        },
-        drop: (key) => {
-          rows().delete(key);
-        },
-      };
+      keep(name, { heard: kept.changed, missed: kept.changed });
+      tables.push({ name, kept });
+      return kept.table;
     },
-    entries: (name, source) => createEntries(source, currentOf(name), now),
+    entries(name, source) {
+      const { entries, forget, forgetAll } = createEntries(source, {
+        current: currentOf(maxAgeOf(name)),
+        now,
+        announce: announceOf(name),
+      });
+      keep(name, { heard: forget, missed: forgetAll });
+      return entries;
+    },
     async load() {
-      for (const read of loads) await read();
+      for (const { kept } of tables) await kept.load();
+      for (const { name, kept } of timers.length === 0 ? tables : []) {
+        const maxAgeMs = maxAgeOf(name);
+        if (maxAgeMs !== null) timers.push(clock.every(maxAgeMs / readsPerAge, kept.look));
+      }
     },
+    current() {
+      if (ownsStore) return null;
+      const reading = tables.flatMap(({ kept }) => kept.table.current() ?? []);
+      return reading.length === 0 ? null : Promise.all(reading).then(() => undefined);
+    },
+    stale: () => tables.filter(({ kept }) => kept.isStale()).map(({ name }) => name),
     async recover(closings) {
       for (const name of Object.keys(leftovers) as LeftoverName[])
         if (ownsStore || !leftovers[name].ownerOnly) await closings[name]();
+    },
+    close() {
+      listening();
+      for (const timer of timers) timer.stop();
     },
   };
 };

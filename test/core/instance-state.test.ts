@@ -2,13 +2,14 @@ import assert from 'node:assert/strict';
 import { readFileSync } from 'node:fs';
 import { test } from 'node:test';
 import { instanceState, type LeftoverName, leftovers } from '../../src/core/instance-state.table.ts';
-import { byKey, byTenant, createInstanceState, type LeftoverClosings } from '../../src/core/instance-state.ts';
+import { byKey, byTenant, type LeftoverClosings } from '../../src/core/instance-state.ts';
 import { tableNames } from '../../src/db/tables.ts';
+import { instanceStateOf } from '../support/instance-state.ts';
 
 const clock = { now: 1_000_000 };
 const now = () => clock.now;
-const owned = () => createInstanceState({ ownsStore: true, now });
-const shared = () => createInstanceState({ ownsStore: false, now });
+const owned = () => instanceStateOf(true, now);
+const shared = () => instanceStateOf(false, now);
 
 /** A store that counts how often it is asked, and can be away. */
 const source = (values: Record<string, number>) => {

@@ -147,14 +147,15 @@ export const createRunEngine = (outside: Omit<EnginePorts, 'metrics'>): RunEngin
     );
 
   const start = (plan: RunPlan): ActiveRun => {
+    // Whoever starts runs has asked before; this also holds for children, replays and what was under way then. It throws
+    // where nobody can tell, before there is a run.
+    const reason = ports.stops.reason(plan.tenantId, plan.agent.name);
     const budget = plan.parent === null ? new TreeBudget(ports.settings.tree, ports.now) : plan.parent.budget;
     const run = new ActiveRun(plan, logFor(plan), budget, stepsFor(plan, ports), ports.now());
     if (recording.enabled && recording.recordRunInput) run.callRecord = new ModelCallRecord();
     run.trace = RunTrace.start(ports.telemetry, plan);
     runs.set(run.id, run);
     if (stopped) run.stop({ kind: 'fail', failure: shutdownFailure() });
-    // Whoever starts runs has asked before; this also holds for children, replays and what was under way then.
-    const reason = ports.stops.reason(plan.tenantId, plan.agent.name);
     if (reason !== null)
       run.stop({ kind: 'fail', failure: new RunFailure('Infrastructure', 'emergency_stop', reason) });
     void execute(run, ports, children).then((outcome) => {

@@ -21,7 +21,7 @@ export interface ResponseCache {
 export interface ModelPorts extends Omit<RecordPorts, 'journal'>, QuotaPorts {
   readonly responses: ResponseCache;
   /** What a tenant may call, and with whose credential. */
-  readonly access: Pick<ProviderAccess, 'open'>;
+  readonly access: Pick<ProviderAccess, 'open' | 'current'>;
   /** What every model call passes first. */
   readonly protection: Pick<CallProtection, 'admit'>;
   /** Null: no guard is registered, so nothing is inspected or held back. */

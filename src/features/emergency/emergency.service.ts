@@ -11,6 +11,7 @@ import type { emergencyOperations } from './emergency.operations.ts';
 import type { EmergencyEffect, EmergencyResumeRequest, EmergencyStop, StoppedRun } from './emergency.schema.ts';
 import { type EmergencyStore, emergencyStore, type StopTarget } from './emergency.store.ts';
 import { covers, type StopsInForce } from './stop-switch.ts';
+import { cancelCovered } from './stopped-runs.ts';
 
 export interface EmergencyDeps {
   readonly store: EmergencyStore;
@@ -50,9 +51,6 @@ const assertOneWidth = ({ scope, tenantId = null, agentName = null }: EmergencyR
   if (agentName === null && scope === 'Agent') throw invalidField('agentName', 'is required for the scope Agent');
   if (tenantId !== null && scope === 'All') throw invalidField('tenantId', 'is not for the scope All');
 };
-
-/** A run and what it has called, down the tree. */
-const withChildren = (run: ActiveRun): ActiveRun[] => [run, ...[...run.children].flatMap(withChildren)];
 
 /** What is known of a call whose run was stopped at a time. */
 const effectOf = (row: ToolInvocationRow, stoppedAt: number): EmergencyEffect => {
@@ -100,7 +98,7 @@ export const emergencyService = (deps: EmergencyDeps): Handlers<typeof emergency
 
   /** Written with its audit entry or not at all; in force from the first moment, so that nothing starts meanwhile. */
   const putInForce = async (context: CallContext & AuditedCall, row: EmergencyStopRow): Promise<void> => {
-    stops.add(row);
+    stops.begin(row);
     const after = view(row);
     const written = audit.change(context, async (stores, tell) => {
       await stores(emergencyStore).insert(row);
@@ -109,18 +107,13 @@ export const emergencyService = (deps: EmergencyDeps): Handlers<typeof emergency
     writing.set(row.id, written);
     try {
       await written;
+      stops.add(row);
     } catch (error) {
       stops.remove(row.id);
       throw error;
     } finally {
       writing.delete(row.id);
     }
-  };
-
-  const inFlight = (target: StopTarget): ActiveRun[] => {
-    const row = { tenant_id: target.tenantId, agent_name: target.agentName };
-    const covered = engine.list().filter(({ plan }) => covers(row, plan.tenantId, plan.agent.name));
-    return [...new Set(covered.flatMap(withChildren))];
   };
 
   const allEnded = async (runs: readonly ActiveRun[]): Promise<ReadonlySet<ActiveRun>> => {
@@ -146,6 +139,7 @@ export const emergencyService = (deps: EmergencyDeps): Handlers<typeof emergency
   return {
     async status({ tenantId }) {
       const isHost = tenantId === defaultTenantId;
+      await stops.refresh();
       const rows = stops.list().filter((row) => isHost || row.tenant_id === '' || row.tenant_id === tenantId);
       return ok(rows.map(view));
     },
@@ -154,6 +148,7 @@ export const emergencyService = (deps: EmergencyDeps): Handlers<typeof emergency
       const { tenantId, principal } = context;
       const target = targetOf(context, body);
       const stoppedAt = deps.now();
+      await stops.refresh();
       const standing = stops.list().find((row) => isSame(row, target) && row.requested_by_tenant === tenantId);
       const row: EmergencyStopRow = standing ?? {
         id: deps.newId(),
@@ -168,8 +163,7 @@ export const emergencyService = (deps: EmergencyDeps): Handlers<typeof emergency
         resumed_at: null,
       };
       await (standing === undefined ? putInForce(context, row) : writing.get(standing.id));
-      const runs = inFlight(target);
-      for (const run of runs) engine.cancel(run, 'Requested', principal.actor);
+      const runs = cancelCovered(engine, row, principal.actor);
       const [stopped, held] = await Promise.all([told(runs, stoppedAt), store.held(target)]);
       return ok({
         stop: view(row),
@@ -187,6 +181,7 @@ export const emergencyService = (deps: EmergencyDeps): Handlers<typeof emergency
     async resume(context, { body }) {
       const { tenantId, principal } = context;
       const target = targetOf(context, body);
+      await stops.refresh();
       const own = stops
         .list()
         .filter((row) => isSame(row, target))

@@ -29,9 +29,23 @@ export const createStopsInForce = (state: Pick<InstanceState, 'table'>, storage:
       const stop = rows.values().find((row) => covers(row, tenantId, agentName));
       return stop === undefined ? null : `${wordsOf(stop)} by an operator until they resume.`;
     },
+    current: stops.current,
+    refresh: stops.refresh,
+    /** Before the commit that writes it. */
+    begin: stops.ahead,
+    /** After it. */
     add: stops.put,
     remove: stops.drop,
     list: (): readonly EmergencyStopRow[] => [...stops.rows.values()],
+    /** Called once with each stop that was read from the store; this or another process has put it in force. */
+    onRead(listener: (stop: EmergencyStopRow) => void): void {
+      let seen: ReadonlySet<string> = new Set();
+      stops.onRead(() => {
+        const { rows } = stops;
+        for (const row of rows.values()) if (!seen.has(row.id)) listener(row);
+        seen = new Set(rows.keys());
+      });
+    },
   };
 };
 

@@ -51,11 +51,13 @@ export const providerBindingService = (deps: ProviderAccessServiceDeps): Handler
   return {
     async list(context, { params: { tenantId } }) {
       assertMayAddress(context.tenantId, tenantId, names.defaultTenantId);
+      await access.refresh();
       return ok(access.bindingsOf(tenantId).map(view));
     },
 
     async save(context, { params: { tenantId, provider }, body }) {
       assertMayAddress(context.tenantId, tenantId, names.defaultTenantId);
+      await access.refresh();
       assertBindable(tenantId, provider);
       const key = body.apiKeyConfigurationName;
       if (!mayNameSecret(names, tenantId, key))
@@ -86,6 +88,7 @@ export const providerBindingService = (deps: ProviderAccessServiceDeps): Handler
 
     async remove(context, { params: { tenantId, provider } }) {
       assertMayAddress(context.tenantId, tenantId, names.defaultTenantId);
+      await access.refresh();
       const before = access.binding(tenantId, provider);
       await audit.change(context, async (stores, tell) => {
         if (before === undefined || !(await stores(providerAccessStore).unbind(tenantId, provider)))
@@ -113,11 +116,13 @@ export const egressPolicyService = ({
 }: ProviderAccessServiceDeps): Handlers<typeof egressPolicyOperations> => ({
   async get(context, { params: { tenantId } }) {
     assertMayAddress(context.tenantId, tenantId, names.defaultTenantId);
+    await access.refresh();
     return ok(policyView(tenantId, access.policy(tenantId)));
   },
 
   async save(context, { params: { tenantId }, body }) {
     assertMayAddress(context.tenantId, tenantId, names.defaultTenantId);
+    await access.refresh();
     const allowed = [...new Set(body.allowedProviders)];
     const unknown = body.allowedProviders.findIndex((name) => providers.get(name) === undefined);
     if (unknown >= 0) {
@@ -141,6 +146,7 @@ export const egressPolicyService = ({
 
   async remove(context, { params: { tenantId } }) {
     assertMayAddress(context.tenantId, tenantId, names.defaultTenantId);
+    await access.refresh();
     const before = access.policy(tenantId);
     await audit.change(context, async (stores, tell) => {
       if (before === undefined || !(await stores(providerAccessStore).lift(tenantId)))

@@ -54,6 +54,14 @@ export const createTenantAccess = (deps: ProviderAccessDeps) => {
 
   return {
     allows,
+    current() {
+      const [ofBindings, ofPolicies] = [bindings.current(), policies.current()];
+      return ofBindings === null && ofPolicies === null
+        ? null
+        : Promise.all([ofBindings, ofPolicies]).then(() => undefined);
+    },
+    /** Before what is told or changed: it is about what anybody has saved by now. */
+    refresh: () => Promise.all([bindings.refresh(), policies.refresh()]),
     open(tenantId: string, provider: ModelProvider): OpenedProvider {
       if (!allows(tenantId, provider.name))
         throw new ModelCallError('provider_not_allowed', `The tenant may not call the provider "${provider.name}".`, {

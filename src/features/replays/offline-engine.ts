@@ -118,7 +118,7 @@ export const offlineEngine = (run: BundledRun): RunEngine =>
     // The recording answers before anybody is asked.
     approvals: { decide: async () => ({ kind: 'run', by: null, ruleId: null }), present: async () => null },
     pauses: { opened: () => [] },
-    stops: { reason: () => null },
+    stops: { reason: () => null, current: () => null },
     quotas: null,
     listeners: null,
     settings: settingsOf(run),

@@ -13,10 +13,13 @@ export interface ProviderAccess {
   allows(tenantId: string, providerName: string): boolean;
   /** Throws ModelCallError: `provider_not_allowed`, or `provider_credential_unresolved` for a binding without a value. */
   open(tenantId: string, provider: ModelProvider): OpenedProvider;
+  /** Null: `open` can be asked now. Else once it has resolved; it rejects while the store cannot say who may call what. */
+  current(): Promise<void> | null;
 }
 
 /** Every tenant calls every provider with the global credential. */
 export const openAccess: ProviderAccess = {
   allows: () => true,
   open: (_tenantId, provider) => ({ provider, owner: null }),
+  current: () => null,
 };

@@ -101,7 +101,7 @@ const openEngine = async (t: TestContext) => {
     quotas: null,
     listeners: null,
     pauses: { opened: () => [] },
-    stops: { reason: () => null },
+    stops: { reason: () => null, current: () => null },
     journal: storage.stores(createRunJournal(null, null)),
     prices: createPriceList(null, {}),
     access: openAccess,

@@ -3,7 +3,6 @@ import { AcpError } from '../../../src/contract/errors.ts';
 import type { Principal } from '../../../src/core/context.ts';
 import { createDispatch } from '../../../src/core/dispatch.ts';
 import { newId } from '../../../src/core/ids.ts';
-import { createInstanceState } from '../../../src/core/instance-state.ts';
 import { silentLogger } from '../../../src/core/logger.ts';
 import { noTelemetry } from '../../../src/core/telemetry/telemetry.ts';
 import type { CompiledAgent } from '../../../src/engine/compiled-agent.ts';
@@ -23,6 +22,7 @@ import { createAuditLog } from '../../../src/features/audit/index.ts';
 import type { AgentSkills } from '../../../src/features/skills/index.ts';
 import type { ModelCatalogEntry, ModelProvider } from '../../../src/providers/models/model-provider.ts';
 import { incomingCall } from '../../support/incoming-call.ts';
+import { instanceStateOf } from '../../support/instance-state.ts';
 import { openTestStorage, type TestStore } from '../../support/store.ts';
 
 const entry = (name: string, more: Partial<ModelCatalogEntry> = {}): ModelCatalogEntry => ({
@@ -153,7 +153,7 @@ export const openWorld = async (context: TestContext, options: WorldOptions = {}
   const feature = agentsFeature({
     telemetry: noTelemetry(),
     storage,
-    state: createInstanceState({ ownsStore: options.ownsStore ?? true, now }),
+    state: instanceStateOf(options.ownsStore ?? true, now),
     references,
     codeAgents: options.codeAgents ?? noCodeAgents,
     skills: noSkills,

@@ -70,6 +70,7 @@ const world = (refusing: string | null = null) => {
       },
     },
     stops: {
+      current: () => null,
       reason() {
         if (steps.at(-1) !== 'stops') steps.push('stops');
         return refusing === 'stops' ? 'stopped' : null;

@@ -5,7 +5,6 @@ import type { RoleDecision } from '../../../src/core/caller/role-decision.ts';
 import type { Caller } from '../../../src/core/context.ts';
 import { createDispatch, type Reply } from '../../../src/core/dispatch.ts';
 import { newId } from '../../../src/core/ids.ts';
-import { createInstanceState } from '../../../src/core/instance-state.ts';
 import { type Logger, silentLogger } from '../../../src/core/logger.ts';
 import { noTelemetry } from '../../../src/core/telemetry/telemetry.ts';
 import type { RootStorage } from '../../../src/db/storage.ts';
@@ -15,6 +14,7 @@ import { metaOperations } from '../../../src/features/platform/meta.operations.t
 import { anonymousIsPossible, type IdentityOptions, securityFeature } from '../../../src/features/security/index.ts';
 import { keyOperations } from '../../../src/features/security/keys.operations.ts';
 import { incomingCall } from '../../support/incoming-call.ts';
+import { instanceStateOf } from '../../support/instance-state.ts';
 import { openTestStore } from '../../support/opened-store.ts';
 
 export type Headers = Readonly<Record<string, string | readonly string[]>>;
@@ -67,7 +67,7 @@ export const createHouse = async (
   const audit = createAuditLog({ storage, telemetry: noTelemetry(), log: silentLogger, now, newId });
   const warnings: { readonly fields: Record<string, unknown>; readonly message: string }[] = [];
   const log: Pick<Logger, 'warn'> = { warn: (fields, message) => void warnings.push({ fields, message }) };
-  const state = createInstanceState({ ownsStore: shared === null, now });
+  const state = instanceStateOf(shared === null, now);
   const security = securityFeature({ storage, state, options: all, roles, audit, log, now, newId });
   t.after(() => security.close());
   const platform = platformFeature({

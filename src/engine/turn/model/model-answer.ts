@@ -97,6 +97,8 @@ const callTarget = async (
   into: ModelAnswer,
   attempt: number,
 ): Promise<void> => {
+  const reading = ports.access.current();
+  if (reading !== null) await reading;
   // Before the cache: an answer of a provider that the tenant may no longer call is not given either.
   const opened = ports.access.open(run.plan.tenantId, target.provider);
   const reasoning = { text: '' };

@@ -41,6 +41,8 @@ export const utilityCall = async (
     callNumber,
     requestId: run.plan.requestId,
   };
+  const reading = ports.access.current();
+  if (reading !== null) await reading;
   const opened = ports.access.open(run.plan.tenantId, model.provider);
   let parts: readonly ModelPart[] = [];
   let mayBeCut = false;

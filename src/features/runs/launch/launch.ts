@@ -269,6 +269,8 @@ export const createLaunch = (deps: LaunchDeps) => {
     /** The run of a job that a worker has taken, with agent and session as they are by now. Throws a RunFailure that ends the run. */
     async take(job: QueuedJob, signal: AbortSignal): Promise<ActiveRun | NotTaken> {
       const { tenantId, targetName: agentName, id: runId } = job;
+      const reading = deps.stops.current();
+      if (reading !== null) await reading;
       // Not even prepared: an attempt that is held costs the run nothing.
       if (isHeld(tenantId, agentName)) return 'Held';
       const sessionId = await plans.sessionOf(job);
