@@ -15,6 +15,8 @@ export interface StoreHandle {
   scan<T>(query: { compile(): CompiledQuery<T> }): Promise<readonly T[]>;
   /** Several steps, all or nothing: in the transaction that the store is a part of, else in one of their own. */
   atomic<T>(work: (db: Kysely<Tables>) => Promise<T>): Promise<T>;
+  /** Writes and reads that nobody comes between, as a transaction of their own; see `SqlDialect.exchange`. */
+  exchange(statements: readonly Statement[]): Promise<readonly (readonly unknown[])[]>;
   /** Compiled writes, all or nothing, likewise. Throws ConditionFailedError where one had to change a row and did not. */
   write(statements: readonly Statement[]): Promise<void>;
 }

@@ -38,6 +38,12 @@ export interface SqlDialect {
    * apart are condensed.
    */
   commitUnits(units: readonly (readonly Statement[])[], condense?: Condense): Promise<readonly UnitResult[]>;
+  /**
+   * One transaction of writes and reads, sent as a whole: the rows of each statement, none for a write that returns none. A
+   * statement sees what was committed before it began, so one that follows a lock sees what its last holder did, and
+   * locks are held while the database works, never while a process is waited for. Conditions are not checked.
+   */
+  exchange(statements: readonly Statement[]): Promise<readonly (readonly unknown[])[]>;
   /** Runs the statements in the open transaction that `db` is, as a unit of `commitUnits`; how many rows they changed. */
   write(db: Kysely<Tables>, statements: readonly Statement[]): Promise<number>;
   /**

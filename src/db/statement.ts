@@ -6,6 +6,11 @@ export interface Statement {
   readonly sql: string;
   readonly parameters: readonly unknown[];
   readonly mustChange?: boolean;
+  /**
+   * It writes rows that other processes write, too. Whoever condenses a transaction puts such statements last, in an order
+   * that all processes keep to, so that no two wait for each other; from the first of them on the order stands.
+   */
+  readonly isShared?: boolean;
 }
 
 /**

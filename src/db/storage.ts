@@ -59,6 +59,14 @@ export const createStorage = (
     },
     rows: createProtectedRows(cipher),
     write: (statements) => inOne(async (transaction) => void (await dialect.write(transaction, statements))),
+    async exchange(statements) {
+      refuseInTransaction();
+      try {
+        return await dialect.exchange(statements);
+      } catch (error) {
+        throw translateStoreError(dialect.classify, error);
+      }
+    },
     async scan<T>(query: { compile(): CompiledQuery<T> }) {
       refuseInTransaction();
       try {

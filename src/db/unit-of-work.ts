@@ -50,6 +50,7 @@ export const doWork = async <T>(
     db,
     rows,
     scan: async <Row>(query: { compile(): CompiledQuery<Row> }) => (await db.executeQuery(query.compile())).rows,
+    exchange: () => Promise.reject(new Error('An exchange is a transaction of its own, not a part of a unit.')),
     atomic: (steps) => steps(db),
     write,
   });

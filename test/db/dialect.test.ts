@@ -28,6 +28,25 @@ forEachStore('a failed unit leaves no trace and the others go through', async (t
   assert.deepEqual(await agentNames(storage.db), ['a', 'd', 'e']);
 });
 
+forEachStore('an exchange gives the rows of each statement, and writes all of them or none', async (t, store) => {
+  const storage = await openTestStorage(t, store);
+  const names = { ...storage.db.selectFrom('agents').select('name').orderBy('name').compile() };
+  const answer = await storage.exchange([
+    names,
+    insertAgent(storage.db, 'a'),
+    names,
+    insertAgent(storage.db, 'b'),
+    names,
+  ]);
+  assert.deepEqual(answer, [[], [], [{ name: 'a' }], [], [{ name: 'a' }, { name: 'b' }]]);
+  await assert.rejects(storage.exchange([insertAgent(storage.db, 'c'), insertAgent(storage.db, 'a'), names]));
+  assert.deepEqual(await agentNames(storage.db), ['a', 'b']);
+  await assert.rejects(
+    storage.transaction(async () => void (await storage.exchange([names]))),
+    /inside a transaction/,
+  );
+});
+
 forEachStore('a compiled write takes no row of which a column may be left out', async (t, store) => {
   const storage = await openTestStorage(t, store);
   const agent = (name: string, version?: number) => ({

@@ -9,6 +9,7 @@ import { translateStoreError } from '../store-failure.ts';
 import { tableNames } from '../tables.ts';
 import { createCheckpointer } from './checkpointer.ts';
 import { Mutex, StatementCache, sqliteKyselyDialect } from './driver.ts';
+import { exchangeRows } from './exchange.ts';
 import { classifySqlite } from './failure.ts';
 import { openSqlite, type SqliteOptions } from './open.ts';
 import { createScanner } from './scanner.ts';
@@ -173,6 +174,7 @@ export const createSqliteDialect = (
     async commitUnits(units, condense = (statements) => statements) {
       return mutex.free ? commitNow(units, condense) : mutex.run(() => commitNow(units, condense));
     },
+    exchange: (statements) => mutex.run(() => exchangeRows(cache, condition, statements)),
     async write(_db, statements) {
       try {
         return runUnit(statements);
