@@ -1,0 +1,108 @@
+import { everyRun, type RunRecord } from '../e2e/records.ts';
+import type { ServiceProcess } from '../e2e/support.ts';
+import { call, readLog, type SseFrame } from '../e2e/wire.ts';
+import type { History } from './load.ts';
+
+interface Checked {
+  readonly service: ServiceProcess;
+  readonly history: History;
+  readonly hits: ReadonlyMap<string, number>;
+  readonly limit: number;
+  /** Logs that are read at most; the newest of each kind. */
+  readonly mostLogs: number;
+}
+
+const ends = new Set(['Completed', 'Failed', 'Canceled']);
+const terminal = /^run\.(completed|failed|canceled|paused)$/;
+
+/** A log is numbered without a gap and has one end, at its end. */
+const logFindings = (runId: string, log: readonly SseFrame[]): string[] => {
+  const findings: string[] = [];
+  if (log.some(({ id }, index) => id !== index)) findings.push(`the log of run ${runId} has a gap`);
+  const last = log.filter(({ event }) => terminal.test(event)).length;
+  if (last !== 1 || !terminal.test(log.at(-1)?.event ?? '')) findings.push(`the log of run ${runId} has ${last} ends`);
+  return findings;
+};
+
+/** What a client was shown is what the log says, and goes on saying. */
+const streamFindings = (runId: string, frames: readonly SseFrame[], log: readonly SseFrame[]): string[] =>
+  frames
+    .filter(({ id }) => id !== null)
+    .some(({ id, event, data }) => {
+      const logged = log[id as number];
+      return logged?.event !== event || logged.data !== data;
+    })
+    ? [`run ${runId} was shown something else than its log says`]
+    : [];
+
+const answered = ({ streams, answers, queued }: History): string[] => [...streams.keys(), ...answers.keys(), ...queued];
+
+const runFindings = (runs: ReadonlyMap<string, RunRecord>, history: History): string[] => [
+  ...answered(history).flatMap((id) => (runs.has(id) ? [] : [`run ${id} was acknowledged and is not there`])),
+  ...[...history.answers.keys()].flatMap((id) =>
+    runs.get(id)?.status === 'Completed' ? [] : [`run ${id} was answered and is ${runs.get(id)?.status}`],
+  ),
+  ...[...runs.values()].flatMap(({ id, status }) => (ends.has(status) ? [] : [`run ${id} is still ${status}`])),
+];
+
+const logsFindings = async ({ service, history, mostLogs }: Checked): Promise<string[]> => {
+  const findings: string[] = [];
+  for (const runId of answered(history).slice(-mostLogs)) {
+    const log = await readLog(service.url, runId);
+    findings.push(...logFindings(runId, log), ...streamFindings(runId, history.streams.get(runId) ?? [], log));
+  }
+  return findings;
+};
+
+/** Every turn that was answered is in the session once, and questions and answers never mix. */
+const sessionFindings = async ({ service, history }: Checked): Promise<string[]> => {
+  const findings: string[] = [];
+  for (const [session, turns] of history.turns) {
+    const answer = await call(`${service.url}/api/sessions/${session}`);
+    const { messages } = answer.json<{ messages: { role: string; content: unknown }[] }>();
+    const tags = messages.map(({ role, content }) => `${role} ${/t\d{5,}/.exec(JSON.stringify(content))?.[0]}`);
+    for (const tag of turns)
+      if (tags.filter((seen) => seen === `user ${tag}`).length !== 1)
+        findings.push(`turn ${tag} of session ${session} was answered and is not there once`);
+    for (const [index, seen] of tags.entries())
+      if (index % 2 === 0 ? !seen.startsWith('user ') : seen !== tags[index - 1]?.replace('user', 'assistant'))
+        findings.push(`message ${index} of session ${session} is ${seen}: two have written at once`);
+  }
+  return findings;
+};
+
+const effectFindings = ({ hits }: Checked): string[] =>
+  [...hits].flatMap(([name, count]) =>
+    count > 1 && /^(Destructive|External)\//.test(name) ? [`${name} was called ${count} times`] : [],
+  );
+
+const quotaFindings = async ({ service, history, limit }: Checked): Promise<string[]> => {
+  const findings: string[] = [];
+  if (history.limited > limit) findings.push(`${history.limited} runs were answered with a limit of ${limit}`);
+  const usage = await call(`${service.url}/api/quotas/usage?agentName=limited&period=Daily`);
+  const runs = usage.json<{ usage: { runs: number }[] }>().usage[0]?.runs ?? 0;
+  if (runs > limit) findings.push(`${runs} runs were counted with a limit of ${limit}`);
+  const verification = await call(`${service.url}/api/quotas/verification`);
+  if (!verification.json<{ matches: boolean }>().matches) findings.push('the counters are not the sums of the runs');
+  return findings;
+};
+
+const auditFindings = async ({ service }: Checked): Promise<string[]> => {
+  const answer = await call(`${service.url}/api/audit/verify`);
+  return answer.json<{ status: string }>().status === 'Valid'
+    ? []
+    : [`the audit trail does not verify: ${answer.text}`];
+};
+
+/** What the store says against what clients were told and what tools did; empty when both agree. */
+export const findings = async (checked: Checked): Promise<readonly string[]> => {
+  const runs = new Map((await everyRun(checked.service)).map((run) => [run.id, run]));
+  return [
+    ...runFindings(runs, checked.history),
+    ...(await logsFindings(checked)),
+    ...(await sessionFindings(checked)),
+    ...effectFindings(checked),
+    ...(await quotaFindings(checked)),
+    ...(await auditFindings(checked)),
+  ];
+};

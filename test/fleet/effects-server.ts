@@ -1,0 +1,45 @@
+import { writeFileSync } from 'node:fs';
+import { createServer } from 'node:http';
+import type { AddressInfo } from 'node:net';
+import { join } from 'node:path';
+import { stringify } from 'yaml';
+
+export interface EffectsServer {
+  /** How often each call arrived, by its name: what it does, and for which order. */
+  readonly hits: ReadonlyMap<string, number>;
+  /** Writes the tools that call it, as files of a folder. */
+  writeTools(folder: string): void;
+  close(): void;
+}
+
+export const effects = ['Read', 'Destructive', 'External'] as const;
+
+/** What tools change in the world outside: a server that counts what arrives. */
+export const startEffectsServer = async (): Promise<EffectsServer> => {
+  const hits = new Map<string, number>();
+  const server = createServer((request, response) => {
+    const name = (request.url ?? '').slice(1);
+    hits.set(name, (hits.get(name) ?? 0) + 1);
+    // Long enough for a kill to meet calls that are out.
+    setTimeout(() => response.setHeader('content-type', 'text/plain').end('ok'), 30);
+  });
+  await new Promise<void>((resolve) => server.listen(0, '127.0.0.1', resolve));
+  const base = `http://127.0.0.1:${(server.address() as AddressInfo).port}`;
+  return {
+    hits,
+    writeTools(folder) {
+      for (const effect of effects)
+        writeFileSync(
+          join(folder, `${effect}.yaml`),
+          stringify({
+            name: effect.toLowerCase(),
+            description: `A call with the effect ${effect}.`,
+            inputSchema: { type: 'object', properties: { name: { type: 'string' } }, required: ['name'] },
+            effect,
+            request: { method: effect === 'Read' ? 'GET' : 'POST', url: `${base}/${effect}/{{name}}` },
+          }),
+        );
+    },
+    close: () => void server.close(),
+  };
+};

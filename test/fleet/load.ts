@@ -1,0 +1,120 @@
+import { call, openStream, type SseFrame } from '../e2e/wire.ts';
+import { inTime } from '../support/eventually.ts';
+
+/** What clients of a fleet were told while processes came and went: what the store has to agree with at the end. */
+export interface History {
+  /** Runs that were answered as a stream, with the frames that came, whether or not the stream was cut. */
+  readonly streams: Map<string, readonly SseFrame[]>;
+  /** Runs that were answered whole, with their text. */
+  readonly answers: Map<string, string>;
+  /** Runs that were accepted for later. */
+  readonly queued: Set<string>;
+  /** Turns of each session whose answer came whole, in their order. */
+  readonly turns: Map<string, string[]>;
+  /** Orders that somebody asked for; each calls its tools once. */
+  readonly orders: Set<string>;
+  /** Runs of the limited agent that were answered. */
+  limited: number;
+  /** By what was answered in their place: a status with its code, or `gone`. */
+  readonly refusals: Map<string, number>;
+}
+
+export const emptyHistory = (): History => ({
+  streams: new Map(),
+  answers: new Map(),
+  queued: new Set(),
+  turns: new Map(),
+  orders: new Set(),
+  limited: 0,
+  refusals: new Map(),
+});
+
+export interface Load {
+  readonly url: string;
+  readonly history: History;
+  /** True once no new request is to be made. */
+  readonly isOver: () => boolean;
+  readonly random: () => number;
+}
+
+const refuse = ({ history: { refusals } }: Load, what: string): void => {
+  refusals.set(what, (refusals.get(what) ?? 0) + 1);
+};
+
+const refusalOf = (status: number, text: string): string => {
+  try {
+    return `${status} ${(JSON.parse(text) as { code?: string }).code ?? ''}`.trim();
+  } catch {
+    return String(status);
+  }
+};
+
+/** Null: it was refused, or nobody answered, which is counted. */
+const asked = async (load: Load, agent: string, body: object, headers: Record<string, string> = {}) => {
+  const answer = await call(`${load.url}/api/agents/${agent}/run`, { body, headers }).catch(() => null);
+  if (answer !== null && answer.status < 300) return answer;
+  refuse(load, answer === null ? 'gone' : refusalOf(answer.status, answer.text));
+  return null;
+};
+
+/** Talks in streams, each read to its end or until it is cut. */
+const talks = async (load: Load): Promise<void> => {
+  const stream = await openStream(`${load.url}/api/agents/talker/run`, { body: { message: 'talk' } }).catch(
+    (error: Error) => error,
+  );
+  if (stream instanceof Error) return refuse(load, /^\d+/.exec(stream.message)?.[0] ?? 'gone');
+  await inTime(`the end of the stream of run ${stream.runId}`, stream.ended, 180_000).finally(stream.leave);
+  load.history.streams.set(stream.runId, stream.frames);
+};
+
+const asks = async (load: Load): Promise<void> => {
+  const answer = await asked(load, 'talker', { message: 'ask', stream: false });
+  if (answer !== null) load.history.answers.set(String(answer.headers['x-run-id']), answer.text);
+};
+
+const queues = async (load: Load): Promise<void> => {
+  const order = `q${load.history.orders.size}x${Math.trunc(load.random() * 1e9)}`;
+  load.history.orders.add(order);
+  const answer = await asked(load, 'shop', { message: `order ${order}` }, { prefer: 'respond-async' });
+  if (answer !== null) load.history.queued.add(answer.json<{ runId: string }>().runId);
+};
+
+const orders = async (load: Load): Promise<void> => {
+  const order = `d${load.history.orders.size}x${Math.trunc(load.random() * 1e9)}`;
+  load.history.orders.add(order);
+  await asked(load, 'shop', { message: `order ${order}`, stream: false });
+};
+
+const limited = async (load: Load): Promise<void> => {
+  if ((await asked(load, 'limited', { message: 'ask', stream: false })) !== null) load.history.limited += 1;
+};
+
+/** One turn of a session that others talk in, too. */
+const turnIn =
+  (session: string) =>
+  async (load: Load): Promise<void> => {
+    const tag = `t${Math.trunc(load.random() * 1e12)}`;
+    const body = { message: `turn ${tag}`, stream: false, sessionId: session, concurrency: 'Enqueue' };
+    if ((await asked(load, 'talker', body)) === null) return;
+    const turns = load.history.turns.get(session) ?? [];
+    load.history.turns.set(session, [...turns, tag]);
+  };
+
+/** Clients, each doing its own thing again and again. */
+export const clients: readonly ((load: Load) => Promise<void>)[] = [
+  ...Array.from({ length: 6 }, () => talks),
+  ...Array.from({ length: 6 }, () => asks),
+  ...Array.from({ length: 3 }, () => queues),
+  ...Array.from({ length: 3 }, () => orders),
+  ...Array.from({ length: 3 }, () => limited),
+  ...['alone-1', 'alone-2', 'shared', 'shared', 'shared'].map(turnIn),
+];
+
+/** Resolves when every client has seen that the load is over, with what each was doing then done. */
+export const applyLoad = async (load: Load): Promise<void> => {
+  await Promise.all(
+    clients.map(async (client) => {
+      while (!load.isOver()) await client(load);
+    }),
+  );
+};

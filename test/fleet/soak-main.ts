@@ -1,0 +1,34 @@
+/**
+ * `npm run test:fleet -- --minutes 15 --processes 4`: a fleet on one database under load, whose processes are killed,
+ * stopped, paused and cut off at random; then whether nothing that was acknowledged is lost and nothing was done twice.
+ */
+import process from 'node:process';
+import { parseArgs } from 'node:util';
+import { soak } from './soak.ts';
+
+const { values } = parseArgs({
+  options: {
+    minutes: { type: 'string', default: '15' },
+    processes: { type: 'string', default: '4' },
+    seed: { type: 'string', default: String(Date.now() % 2 ** 31) },
+    'longest-pause': { type: 'string', default: '70' },
+  },
+});
+const seed = Number(values.seed);
+console.log(`Seed ${seed}`);
+const { history, incidents, findings } = await soak({
+  processes: Number(values.processes),
+  seconds: Number(values.minutes) * 60,
+  seed,
+  longestPauseSeconds: Number(values['longest-pause']),
+  tell: (line) => console.log(`${new Date().toISOString().slice(11, 19)}  ${line}`),
+});
+const { streams, answers, queued, turns, orders, limited, refusals } = history;
+const turnCount = [...turns.values()].reduce((sum, { length }) => sum + length, 0);
+console.log(
+  `${incidents.length} incidents; ${streams.size} streams, ${answers.size} answers, ${queued.size} queued runs, ${turnCount} turns of sessions, ${orders.size} orders and ${limited} runs of the limited agent.`,
+);
+console.log('Refused:', Object.fromEntries(refusals));
+for (const finding of findings.slice(0, 50)) console.log(`FOUND: ${finding}`);
+console.log(findings.length === 0 ? 'Nothing was lost, repeated or exceeded.' : `${findings.length} findings.`);
+process.exitCode = findings.length === 0 ? 0 : 1;

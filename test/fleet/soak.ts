@@ -1,0 +1,157 @@
+import { mkdtempSync, rmSync } from 'node:fs';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import { setTimeout as pause } from 'node:timers/promises';
+import { isIdle } from '../e2e/records.ts';
+import { type ServiceProcess, until } from '../e2e/support.ts';
+import { call } from '../e2e/wire.ts';
+import { type Fleet, openFleet } from '../support/fleet.ts';
+import { findings } from './checker.ts';
+import { effects, startEffectsServer } from './effects-server.ts';
+import { applyLoad, emptyHistory, type History } from './load.ts';
+
+export interface SoakOptions {
+  readonly processes: number;
+  readonly seconds: number;
+  readonly seed: number;
+  /** How long a process that is stopped stands still at most; longer than its leases, to meet what comes after them. */
+  readonly longestPauseSeconds: number;
+  readonly tell?: (line: string) => void;
+}
+
+export interface SoakReport {
+  readonly history: History;
+  readonly incidents: readonly string[];
+  /** Empty: the store, the clients and the world outside agree. */
+  readonly findings: readonly string[];
+}
+
+/** mulberry32, so that a sequence of incidents can be made again. */
+const seeded = (seed: number): (() => number) => {
+  let state = seed;
+  return () => {
+    state = (state + 0x6d2b79f5) | 0;
+    let mixed = Math.imul(state ^ (state >>> 15), 1 | state);
+    mixed = (mixed + Math.imul(mixed ^ (mixed >>> 7), 61 | mixed)) ^ mixed;
+    return ((mixed ^ (mixed >>> 14)) >>> 0) / 4_294_967_296;
+  };
+};
+
+const limit = 150;
+const longText = Array.from({ length: 60 }, (_, index) => `word${index} `).join('');
+const script = [
+  { when: { message: 'talk' }, reply: { text: longText, chunkSize: 16, delay: '10ms' } },
+  { when: { message: '/turn (?<tag>t\\d+)/' }, reply: { text: 'Heard {{tag}}.', chunkSize: 4, delay: '5ms' } },
+  {
+    when: { message: '/order (?<order>\\w+)/', call: 1 },
+    reply: {
+      text: 'Going on with it.',
+      toolCalls: effects.map((effect) => ({ name: effect.toLowerCase(), arguments: { name: '{{order}}' } })),
+    },
+  },
+  { reply: { text: 'Done.' } },
+];
+
+const service = {
+  AsyncRun: { MaxAttempts: 4 },
+  Scheduling: { MaxConcurrentJobs: 4, PollInterval: '1s', LeaseDuration: '10s' },
+  RunReconciliation: { Enabled: true, HeartbeatInterval: '2s', OrphanThreshold: '10s' },
+  RunContinuation: { Enabled: true, MaxAttempts: 2 },
+  Egress: { AllowPrivateNetworkTargets: true },
+  Drain: { Timeout: '5s' },
+};
+
+const prepare = async ({ url }: Pick<ServiceProcess, 'url'>): Promise<void> => {
+  const model = { provider: 'demo', model: 'm' };
+  const send = async (path: string, method: string, body: object): Promise<void> => {
+    const answer = await call(url + path, { method, body });
+    if (answer.status >= 300) throw new Error(`${path}: ${answer.text}`);
+  };
+  for (const [name, toolNames] of [
+    ['talker', []],
+    ['limited', []],
+    ['shop', effects.map((effect) => effect.toLowerCase())],
+  ] as const)
+    await send('/api/agents', 'POST', { name, model, toolNames });
+  await send('/api/quotas', 'PUT', { agentName: 'limited', period: 'Daily', maxRuns: limit });
+};
+
+/** Kills, stops and pauses one process after another until the time is over; there are always as many as in the beginning. */
+const disturb = async (
+  fleet: Fleet,
+  { seconds, longestPauseSeconds, tell = () => undefined }: SoakOptions,
+  random: () => number,
+): Promise<string[]> => {
+  const incidents: string[] = [];
+  const until = performance.now() + seconds * 1000;
+  const paused = new Set<ServiceProcess>();
+  const wakes: Promise<void>[] = [];
+  const note = (line: string): void => {
+    incidents.push(line);
+    tell(line);
+  };
+  while (performance.now() < until) {
+    await pause(1000 + 3000 * random());
+    const awake = fleet.members.filter((member) => !paused.has(member));
+    const member = awake[Math.trunc(random() * awake.length)];
+    // Somebody has to answer.
+    if (member === undefined || awake.length < 2) continue;
+    const kind = random();
+    if (kind < 0.5) {
+      note(`kill -9 of ${member.pid}`);
+      await fleet.end(member, 'kill');
+      await fleet.join();
+    } else if (kind < 0.8) {
+      const ms = Math.min(1000 * longestPauseSeconds * random() ** 2 + 500, Math.max(until - performance.now(), 500));
+      note(`SIGSTOP of ${member.pid} for ${(ms / 1000).toFixed(1)} s`);
+      paused.add(member);
+      fleet.pause(member);
+      wakes.push(
+        pause(ms).then(() => {
+          paused.delete(member);
+          fleet.resume(member);
+        }),
+      );
+    } else if (kind < 0.9) {
+      note(`SIGTERM of ${member.pid}`);
+      await fleet.end(member, 'stop');
+      await fleet.join();
+    } else {
+      note('the proxy cuts all answers');
+      fleet.proxy.cut();
+    }
+  }
+  await Promise.all(wakes);
+  return incidents;
+};
+
+/** A fleet under load while its processes come and go, and what does not agree at the end. */
+export const soak = async (options: SoakOptions): Promise<SoakReport> => {
+  const world = await startEffectsServer();
+  const folder = mkdtempSync(join(tmpdir(), 'acp-soak-'));
+  world.writeTools(folder);
+  const fleet = await openFleet({ processes: options.processes, script, service, host: { Tools: [folder] } });
+  try {
+    await prepare(fleet);
+    const history = emptyHistory();
+    const random = seeded(options.seed);
+    let over = false;
+    const load = applyLoad({ url: fleet.url, history, isOver: () => over, random: seeded(options.seed + 1) });
+    const incidents = await disturb(fleet, options, random);
+    over = true;
+    await load;
+    const [service] = fleet.members;
+    if (service === undefined) throw new Error('Nobody serves.');
+    // What dead processes had is closed, taken up or continued by the others.
+    await until('the end of all runs and jobs', () => isIdle(service));
+    return {
+      history,
+      incidents,
+      findings: await findings({ service, history, hits: world.hits, limit, mostLogs: 500 }),
+    };
+  } finally {
+    world.close();
+    await fleet.close();
+    rmSync(folder, { recursive: true, force: true });
+  }
+};
