@@ -15,11 +15,15 @@ const read = (pid: number, file: string): string | null => {
 const field = (text: string | null, name: string): number =>
   Number(text?.match(new RegExp(`^${name}:\\s+(\\d+)`, 'm'))?.[1] ?? Number.NaN);
 
-/** Processor time of all threads so far, in milliseconds; NaN where it cannot be known, as with the others here. */
-export const cpuMs = (pid: number): number => {
-  // The name in parentheses may hold spaces; utime and stime are the 12th and 13th fields after it.
+/**
+ * Processor time of all threads so far, or of the children that have ended and were waited for, in milliseconds; NaN where
+ * it cannot be known, as with the others here.
+ */
+export const cpuMs = (pid: number, of: 'itself' | 'waited for' = 'itself'): number => {
+  // The name in parentheses may hold spaces; utime, stime, cutime and cstime are the 12th and following fields after it.
   const fields = read(pid, 'stat')?.split(') ').at(-1)?.split(' ') ?? [];
-  return (Number(fields[11] ?? Number.NaN) + Number(fields[12] ?? Number.NaN)) * msPerTick;
+  const first = of === 'itself' ? 11 : 13;
+  return (Number(fields[first] ?? Number.NaN) + Number(fields[first + 1] ?? Number.NaN)) * msPerTick;
 };
 
 const bytesPerKib = 1024;

@@ -103,8 +103,9 @@ export const startServer = async (name: string, command: readonly string[], cwd:
 
 const ownScript = (name: string): string => join(import.meta.dirname, name);
 
-export const startSimulator = (cwd: string): Promise<Server> =>
-  startServer('simulator', [process.execPath, ownScript('simulator.ts')], cwd);
+/** `thinksMs`: before each answer; `paceMs`: between two packets of it. */
+export const startSimulator = (cwd: string, { thinksMs = 0, paceMs = 0 } = {}): Promise<Server> =>
+  startServer('simulator', [process.execPath, ownScript('simulator.ts'), String(thinksMs), String(paceMs)], cwd);
 
 export const startYardstick = (simulator: Server, file: string, cwd: string): Promise<Server> =>
   startServer('yardstick', [process.execPath, ownScript('yardstick.ts'), simulator.url.origin, file], cwd);

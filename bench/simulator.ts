@@ -4,7 +4,8 @@ import process from 'node:process';
 /**
  * A model provider that costs as little as possible: chat completions over raw sockets, answers encoded once.
  * `POST …/chat/completions` streams or answers at once, as the body asks. A body with tools whose last message is not
- * a tool's result gets one call of the tool `lookup`; everything else gets 20 words. Prints its URL.
+ * a tool's result gets one call of the tool `lookup`; everything else gets 20 words. Prints its URL. Its
+ * arguments are how many milliseconds it thinks before each answer, and how many it takes from one packet to the next.
  */
 const wordsPerAnswer = 20;
 const model = 'gpt-4.1-mini-2025-04-14';
@@ -91,6 +92,9 @@ interface Answering {
   next: number;
 }
 
+const [thinksMs = 0, paceMs = 0] = process.argv.slice(2).map(Number);
+const nextTurn = (): void => void (paceMs === 0 ? setImmediate(step) : setTimeout(step, paceMs));
+
 // One packet for each open answer in each turn of the event loop: frames arrive one by one, as from a real model.
 let open: Answering[] = [];
 const step = (): void => {
@@ -103,16 +107,21 @@ const step = (): void => {
     answering.next += 1;
     if (answering.next < answering.packets.length) open.push(answering);
   }
-  if (open.length > 0) setImmediate(step);
+  if (open.length > 0) nextTurn();
 };
 
-const answer = (socket: Socket, body: Buffer): void => {
+const begin = (socket: Socket, body: Buffer): void => {
   // A quotation mark within a message is escaped, so these are members of the request and no words of a user.
   const lastRole = body.lastIndexOf('"role":"');
   const wantsTool = body.includes('"tools":[') && body.indexOf('"role":"tool"', lastRole) !== lastRole;
   const kind = wantsTool ? answers.tool : answers.text;
   open.push({ socket, packets: body.includes('"stream":true') ? kind.stream : kind.json, next: 0 });
-  if (open.length === 1) setImmediate(step);
+  if (open.length === 1) nextTurn();
+};
+
+const answer = (socket: Socket, body: Buffer): void => {
+  if (thinksMs === 0) begin(socket, body);
+  else setTimeout(begin, thinksMs, socket, body);
 };
 
 const contentLength = /\r\ncontent-length: *(\d+)/i;
