@@ -12,6 +12,8 @@ import { measureQuotaRules } from './quota-rules.ts';
 import { measureRecordings } from './recordings.ts';
 import { againstText, type Memory, type Results, reportText, type Starts } from './report.ts';
 import { measureRunListing } from './run-listing.ts';
+import { measureScaleOut } from './scale-out.ts';
+import { scaleOutText } from './scale-out-report.ts';
 import {
   builtProgram,
   type Program,
@@ -188,6 +190,13 @@ const compare = async (against: string, options: Options, folder: string): Promi
   await simulator.stop();
 };
 
+const scaleOut = async (options: Options, folder: string): Promise<void> => {
+  const program = installed(options.acp === undefined ? builtProgram() : programAt(options.acp), folder);
+  const measured = await measureScaleOut(folder, program, inTurns(options), note);
+  if (measured === null) throw new Error('PostgreSQL is not installed: there is no initdb on the path.');
+  console.log(scaleOutText(measured));
+};
+
 const profile = async (options: Options, folder: string): Promise<void> => {
   const simulator = await startSimulator(folder);
   for (const [answer, tools] of [
@@ -211,6 +220,7 @@ const main = async (): Promise<void> => {
   stopServersAtExit();
   const folder = temporaryFolder();
   if (options.profile) return profile(options, folder);
+  if (options.postgres) return scaleOut(options, folder);
   if (options.against !== undefined) return compare(options.against, options, folder);
   const results = await benchmark(options, folder);
   mkdirSync(dirname(options.json), { recursive: true });

@@ -19,6 +19,8 @@ export interface Options {
   /** Another build that the program is compared with, in turns, instead of everything else. */
   readonly against: string | undefined;
   readonly profile: boolean;
+  /** Several processes on PostgreSQL, instead of everything else. */
+  readonly postgres: boolean;
 }
 
 export const usage = `npm run bench -- [options]
@@ -34,6 +36,7 @@ export const usage = `npm run bench -- [options]
   --listed <n>          runs in the store whose list is timed (default 1000000; 0: none)
   --acp <path>          program to measure (default dist/acp, else dist/acp.mjs)
   --against <path>      compare that program with another build of it in turns, and measure nothing else
+  --postgres            measure one and several processes on PostgreSQL, and nothing else
   --json <path>         file for the results (default bench/results/latest.json)
   --cpu-prof            profile acp under streamed load at concurrency 16 instead, and sum its time by layer
 `;
@@ -63,6 +66,7 @@ export const readOptions = (args: readonly string[], defaultJson: string): Optio
       against: { type: 'string' },
       json: { type: 'string', default: defaultJson },
       'cpu-prof': { type: 'boolean', default: false },
+      postgres: { type: 'boolean', default: false },
     },
   });
   if (values.help) return null;
@@ -83,5 +87,6 @@ export const readOptions = (args: readonly string[], defaultJson: string): Optio
     acp: values.acp === undefined ? undefined : resolve(values.acp),
     against: values.against === undefined ? undefined : resolve(values.against),
     profile: values['cpu-prof'],
+    postgres: values.postgres,
   };
 };

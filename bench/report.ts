@@ -56,11 +56,11 @@ export interface Results {
 
 type Cell = string | number;
 
-const number = (value: number, digits = 0): string => (Number.isFinite(value) ? value.toFixed(digits) : '–');
+export const number = (value: number, digits = 0): string => (Number.isFinite(value) ? value.toFixed(digits) : '–');
 const mebibytes = (bytes: number): string => number(bytes / 1_048_576, 0);
 
 /** Columns as wide as their longest cell; the first one to the left, numbers to the right. */
-const table = (head: readonly string[], rows: readonly (readonly Cell[])[]): string => {
+export const table = (head: readonly string[], rows: readonly (readonly Cell[])[]): string => {
   const all = [head, ...rows].map((row) => row.map(String));
   const widths = head.map((_, column) => Math.max(...all.map((row) => row[column]?.length ?? 0)));
   return all
@@ -89,7 +89,7 @@ const measurementRows = (measurements: readonly Measurement[]): Cell[][] =>
     measured.target === 'simulator' ? '–' : number(measured.cpuRatio, 2),
   ]);
 
-const turnsRows = (turns: readonly Turns[], prefix = ''): Cell[][] =>
+export const turnsRows = (turns: readonly Turns[], prefix = ''): Cell[][] =>
   turns.map(({ name, runs, runsPerSecond, ratio, quartiles, cpuMsPerRun, cpuRatio }) => [
     `${prefix}${name}`,
     runs,
@@ -100,7 +100,7 @@ const turnsRows = (turns: readonly Turns[], prefix = ''): Cell[][] =>
     number(cpuRatio, 3),
   ]);
 
-const turnsHead = (first: string): string[] => [
+export const turnsHead = (first: string): string[] => [
   '',
   'runs',
   'runs/s',
@@ -110,7 +110,7 @@ const turnsHead = (first: string): string[] => [
   `CPU to ${first}`,
 ];
 
-const section = (title: string, text: string): string => `${title}\n\n${text}\n`;
+export const section = (title: string, text: string): string => `${title}\n\n${text}\n`;
 
 const startText = (starts: Starts | null): string[] =>
   starts === null
@@ -189,7 +189,7 @@ const recordedText = (recordings: readonly Recorded[]): string[] =>
         ),
       ];
 
-const goalText = (goals: readonly Goal[]): string =>
+export const goalText = (goals: readonly Goal[]): string =>
   table(
     ['Goal', 'measured', 'limit', ''],
     goals.map((goal) => [
