@@ -28,6 +28,7 @@ export const createApp = async ({ config, mode, ...options }: AppOptions): Promi
   const { base, opened, providers, modules, hostTools, reporting } = foundation;
   const { storage, log, clock } = base;
   try {
+    await foundation.storeTime.start();
     const execution = await composeExecution(foundation);
     const {
       wake,
@@ -104,6 +105,7 @@ export const createApp = async ({ config, mode, ...options }: AppOptions): Promi
         providers,
         hostTools,
         base.state,
+        { close: foundation.storeTime.stop },
         opened,
         reporting,
       ],
@@ -152,6 +154,7 @@ export const createApp = async ({ config, mode, ...options }: AppOptions): Promi
     });
   } catch (error) {
     base.state.close();
+    foundation.storeTime.stop();
     await opened.close();
     throw error;
   }

@@ -20,6 +20,11 @@ export interface AppOptions {
   readonly cwd?: string;
   /** Default: the time of this machine. */
   readonly clock?: Clock;
+  /**
+   * `Clock`: the store goes by that clock, too. For tests that move the time of all; default: a store on a server has its
+   * own.
+   */
+  readonly storeTime?: 'Clock' | 'Server';
 }
 
 export interface App {

@@ -8,6 +8,7 @@ import type { Logger } from '../core/logger.ts';
 import { createLogger } from '../core/logger.ts';
 import { type OpenedStorage, openPreview, openStorage } from '../db/open-storage.ts';
 import type { Storage } from '../db/storage.ts';
+import { createStoreClock } from '../db/store-clock.ts';
 import { storeOptions } from '../db/store-options.ts';
 import { conventionalProvider, createRunListeners } from '../engine/record/index.ts';
 import { createAuditLog } from '../features/audit/index.ts';
@@ -85,6 +86,11 @@ export const createFoundation = async ({ config, mode, clock = systemClock, ...o
   const storage: Storage = opened.storage;
   const audit = createAuditLog({ storage, telemetry, log, now, newId });
   modulesAudit.trail = audit;
+  const storeTime = createStoreClock({
+    clock,
+    read: options.storeTime === 'Clock' ? null : storage.dialect.readTime,
+    log,
+  });
   const state = createInstanceState({ ownsStore: !opened.shared, clock, announcements: opened.announcements, log });
   // What nearly every feature needs; each takes what its own dependencies name.
   const base = {
@@ -108,10 +114,12 @@ export const createFoundation = async ({ config, mode, clock = systemClock, ...o
     egressRefused,
     log,
     clock,
+    /** Of what processes that share the store agree on: leases, places in line, what lapses for all of them. */
+    storeClock: storeTime.clock,
     now,
     newId,
   };
-  return { base, opened, providers, modules, hostTools, reporting };
+  return { base, storeTime, opened, providers, modules, hostTools, reporting };
 };
 
 export type Foundation = Awaited<ReturnType<typeof createFoundation>>;

@@ -53,6 +53,10 @@ export interface SqlDialect {
   scan(query: CompiledQuery): Promise<readonly unknown[]>;
   /** Writes a page that says nothing new; rejects with what keeps the store from taking it. */
   probeWrite(): Promise<void>;
+  /**
+   * Reads the time of the database, in epoch milliseconds; null: it has none but that of the process which has it open.
+   */
+  readonly readTime: (() => Promise<number>) | null;
   /** What a driver error means; null: not the store's doing. By code, never by message text. */
   classify(error: unknown): StoreFailure;
   /**

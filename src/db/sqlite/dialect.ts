@@ -187,6 +187,7 @@ export const createSqliteDialect = (
       scanner === null || condition.refusal !== null
         ? cache.get(text).all(...parameters)
         : scanner.read(text, parameters),
+    readTime: null,
     probeWrite: () =>
       // The same value again: its page goes through the log like any other.
       mutex.run(() => void raw.pragma(`user_version = ${numberOf('user_version')}`)),
