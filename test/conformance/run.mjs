@@ -4,6 +4,7 @@
  *   npm run test:contract                                          the sources
  *   npm run test:contract -- --program dist/acp                    a built executable
  *   npm run test:contract -- --url http://127.0.0.1:7070 --token … a server that runs test/conformance/target/service.yaml
+ *   npm run test:contract -- --processes 4                         so many processes on one PostgreSQL database, behind a proxy
  *   npm run test:contract -- --second-tenant                       with a second tenant that tries every id it sees
  *   npm run test:contract -- --second-owner                        with owners of sessions, and a second one that does the same
  *   npm run test:contract -- test/conformance/runs.conformance.ts  one area
@@ -16,6 +17,7 @@ import { join } from 'node:path';
 import process from 'node:process';
 import { parseArgs } from 'node:util';
 import { ensureInstalled, pinnedNode, root } from '../../bin/setup.mjs';
+import { startPostgres } from '../postgres.mjs';
 
 const { values, positionals } = parseArgs({
   allowPositionals: true,
@@ -23,6 +25,7 @@ const { values, positionals } = parseArgs({
     url: { type: 'string' },
     token: { type: 'string' },
     program: { type: 'string' },
+    processes: { type: 'string' },
     'second-tenant': { type: 'boolean' },
     'second-owner': { type: 'boolean' },
   },
@@ -34,7 +37,11 @@ if (values.url !== undefined) env.ACP_CONFORMANCE_URL = values.url;
 if (values.token !== undefined) env.ACP_CONFORMANCE_TOKEN = values.token;
 if (values.program !== undefined) env.ACP_CONFORMANCE_PROGRAM = values.program;
 
+if (values.processes !== undefined) env.ACP_CONFORMANCE_PROCESSES = values.processes;
+
 const folder = mkdtempSync(join(tmpdir(), 'acp-conformance-'));
+const postgres = values.processes === undefined ? null : await startPostgres(env);
+Object.assign(env, postgres?.variables);
 const watchers = ['second-tenant', 'second-owner'].filter((name) => values[name]);
 const fileOf = (name) => join(folder, name);
 for (const name of watchers) env[`ACP_CONFORMANCE_${name.toUpperCase().replace('-', '_')}`] = fileOf(name);
@@ -80,5 +87,6 @@ try {
   const untried = watchers.reduce((sum, name) => sum + watcherReport(name), 0);
   process.exitCode = failed || incomplete || (untried > 0 ? 1 : 0);
 } finally {
+  await postgres?.stop();
   rmSync(folder, { recursive: true, force: true });
 }

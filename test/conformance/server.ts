@@ -7,6 +7,8 @@ import { join, resolve } from 'node:path';
 import process from 'node:process';
 import { environment } from '../../src/core/environment.ts';
 import { eventually } from '../support/eventually.ts';
+import { createDatabase } from '../support/postgres-server.ts';
+import { startRoundRobinProxy } from '../support/round-robin-proxy.ts';
 
 const root = resolve(import.meta.dirname, '../..');
 const startWithinMs = 30_000;
@@ -73,16 +75,20 @@ const ownership = {
 const isAboutOwners = (settings: Settings): boolean =>
   Object.keys(settings).some((key) => key.startsWith('Service:SessionOwnership:'));
 
-/** A server of the suite's own, in a folder of its own. */
-export const startServer = async (settings: Settings): Promise<OwnServer> => {
-  const folder = mkdtempSync(join(tmpdir(), 'acp-conformance-'));
-  cpSync(join(import.meta.dirname, 'target'), folder, { recursive: true });
+/** How many processes serve on one database; null: one, on the store of the target's own settings. */
+const processCount = (): number | null => {
+  const count = environment()['ACP_CONFORMANCE_PROCESSES'];
+  return count === undefined || count === '' ? null : Number(count);
+};
+
+interface Process {
+  readonly url: string;
+  stop(): Promise<void>;
+}
+
+const startProcess = async (folder: string, token: string, settings: Settings): Promise<Process> => {
   const url = `http://127.0.0.1:${await freePort()}`;
-  const token = `conformance-${process.pid}-token-of-the-suite`;
-  const watched = hasOwners() && !isAboutOwners(settings);
-  const sets = Object.entries({ ...(watched ? ownership : {}), ...settings, 'Host:Url': url }).flatMap(
-    ([key, value]) => ['--set', `${key}=${value}`],
-  );
+  const sets = Object.entries({ ...settings, 'Host:Url': url }).flatMap(([key, value]) => ['--set', `${key}=${value}`]);
   const [command = '', ...args] = program();
   const child = spawn(command, [...args, 'serve', '--config', join(folder, 'service.yaml'), ...sets], {
     cwd: folder,
@@ -95,12 +101,10 @@ export const startServer = async (settings: Settings): Promise<OwnServer> => {
       output = (output + part.toString()).slice(-20_000);
     });
   const stop = async (): Promise<void> => {
-    if (child.exitCode === null && child.signalCode === null) {
-      const ended = once(child, 'exit');
-      child.kill('SIGTERM');
-      await ended;
-    }
-    rmSync(folder, { recursive: true, force: true });
+    if (child.exitCode !== null || child.signalCode !== null) return;
+    const ended = once(child, 'exit');
+    child.kill('SIGTERM');
+    await ended;
   };
   try {
     await untilReady(url, child, () => output);
@@ -109,5 +113,50 @@ export const startServer = async (settings: Settings): Promise<OwnServer> => {
     await stop();
     throw error;
   }
-  return { url, token, hasSecondOwner: watched, stop };
+  return { url, stop };
+};
+
+/** Processes on a database of their own, which make its schema together, and a proxy that asks one after another. */
+const startFleet = async (count: number, folder: string, token: string, settings: Settings): Promise<Process> => {
+  const database = await createDatabase();
+  const shared = {
+    ...settings,
+    'Service:Persistence:Provider': 'Postgres',
+    'Service:Persistence:Postgres:ConnectionString': database.url,
+    'Service:Persistence:Postgres:MaxConnections': '6',
+  };
+  const started = await Promise.allSettled(Array.from({ length: count }, () => startProcess(folder, token, shared)));
+  const processes = started.flatMap((one) => (one.status === 'fulfilled' ? [one.value] : []));
+  const proxy = await startRoundRobinProxy(processes.map(({ url }) => url));
+  const stop = async (): Promise<void> => {
+    await proxy.close();
+    await Promise.all(processes.map((process) => process.stop()));
+    await database.drop();
+  };
+  const failure = started.find((one) => one.status === 'rejected');
+  if (failure === undefined) return { url: proxy.url, stop };
+  await stop();
+  throw failure.reason;
+};
+
+/** A server of the suite's own, in a folder of its own. */
+export const startServer = async (settings: Settings): Promise<OwnServer> => {
+  const folder = mkdtempSync(join(tmpdir(), 'acp-conformance-'));
+  cpSync(join(import.meta.dirname, 'target'), folder, { recursive: true });
+  const token = `conformance-${process.pid}-token-of-the-suite`;
+  const watched = hasOwners() && !isAboutOwners(settings);
+  const all = { ...(watched ? ownership : {}), ...settings };
+  const count = processCount();
+  const removeFolder = () => rmSync(folder, { recursive: true, force: true });
+  try {
+    const served = await (count === null ? startProcess(folder, token, all) : startFleet(count, folder, token, all));
+    const stop = async (): Promise<void> => {
+      await served.stop();
+      removeFolder();
+    };
+    return { url: served.url, token, hasSecondOwner: watched, stop };
+  } catch (error) {
+    removeFolder();
+    throw error;
+  }
 };
