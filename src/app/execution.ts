@@ -4,7 +4,7 @@ import { approvalsFeature } from '../features/approvals/index.ts';
 import { attachmentsFeature } from '../features/attachments/index.ts';
 import { guardsFeature } from '../features/guards/index.ts';
 import { idempotencyFeature } from '../features/idempotency/index.ts';
-import { type JobStore, jobStore, observeJobDepth } from '../features/jobs/index.ts';
+import { jobStore } from '../features/jobs/index.ts';
 import { memoryFeature } from '../features/memory/index.ts';
 import { providerAccessFeature } from '../features/provider-access/index.ts';
 import { quotasFeature } from '../features/quotas/index.ts';
@@ -14,23 +14,13 @@ import { runScores } from '../features/scores/index.ts';
 import { createSessionWaits, sessionStore, sessionsFeature } from '../features/sessions/index.ts';
 import { skillsFeature } from '../features/skills/index.ts';
 import { createJobSignal } from '../scheduler/job-signal.ts';
-import { createJobTelemetry } from '../scheduler/job-telemetry.ts';
-import { createJobWorker } from '../scheduler/job-worker.ts';
 import type { Foundation } from './foundation.ts';
-import { jobWorkerOptions } from './options.ts';
-
-/** What is counted and traced of the jobs of this process, and how long the queue is where that is asked for. */
-const watchJobs = ({ config, telemetry, lifecycle, log, now }: Foundation['base'], store: Pick<JobStore, 'depth'>) => {
-  const { EnableJobQueueDepthGauge, MaxJobLaneCardinality } = config.Service.Observability;
-  const jobs = createJobTelemetry(telemetry, MaxJobLaneCardinality, now);
-  if (EnableJobQueueDepthGauge) observeJobDepth({ telemetry, store, laneName: jobs.laneName, lifecycle, log });
-  return jobs;
-};
+import { composeWorker } from './worker.ts';
 
 /** What executes runs, and all that a run passes. Each part gets what it needs from those above it. */
 export const composeExecution = async ({ base, opened, providers, modules, hostTools }: Foundation) => {
   const { Service, Host } = base.config;
-  const { storage, log, clock, now } = base;
+  const { storage, log, now } = base;
   const { batch } = opened.storage;
   const content = guardsFeature({ ...base, guards: modules.guards, usesPattern: modules.usesPatternGuard });
   const memory = memoryFeature({ storage, now });
@@ -127,17 +117,11 @@ export const composeExecution = async ({ base, opened, providers, modules, hostT
     loopCriteria: modules.loopCriteria,
     wake,
   });
-  const worker = createJobWorker(
-    {
-      queue: jobs,
-      handlers: { ...runs.jobHandlers, ...retention.jobHandlers },
-      lost: runs.lostJob,
-      telemetry: watchJobs(base, jobs),
-      clock,
-      log,
-    },
-    jobWorkerOptions(base.config),
-  );
+  const worker = composeWorker(base, {
+    queue: jobs,
+    handlers: { ...runs.jobHandlers, ...retention.jobHandlers },
+    lost: runs.lostJob,
+  });
   heard(worker.wake);
   return {
     jobs,

@@ -74,7 +74,10 @@ export const apiHandlers = (parts: HandlerParts): ApiHandlers<typeof operations>
       store: jobs,
       work: runs.jobWork,
       owners: base.owners,
-      heedCancels: () => worker.heedCancels(),
+      heedCancel(id) {
+        base.announcements.announce('cancel', id);
+        return worker.heedCancels();
+      },
       log,
       now,
     }).handlers,

@@ -59,6 +59,8 @@ export interface SqlDialect {
   readonly readTime: (() => Promise<number>) | null;
   /** What a driver error means; null: not the store's doing. By code, never by message text. */
   classify(error: unknown): StoreFailure;
+  /** A read can lock what it meets and pass over what others have locked (`for update skip locked`). */
+  readonly readsPastLocks: boolean;
   /**
    * Tells the query planner what to expect, where the database does not find out by itself. Such numbers hold until they
    * are changed here, so that a plan is the same in every store and on every day.

@@ -20,6 +20,9 @@ export interface QueuedJob {
   readonly trace?: TraceParent;
 }
 
+/** One attempt at a job, as its worker has it: every write that the worker makes of the job names all three. */
+export type JobLease = Pick<QueuedJob, 'id' | 'leaseOwner' | 'attempt'>;
+
 /** Which jobs a worker may take now. */
 export interface JobChoice {
   /** Its own lanes; null: every lane. */
@@ -28,9 +31,14 @@ export interface JobChoice {
   readonly full: readonly string[];
   /** Jobs that still execute in the worker, whoever has their lease by now. */
   readonly except: readonly string[];
+  /**
+   * Null: all of them, and those whose lease has lapsed. Else only what may have become due since the last claim, the
+   * earliest of it at this time (epoch milliseconds): a store that need not look at all again does not.
+   */
+  readonly dueSince: number | null;
 }
 
-/** What a worker needs of the store. Times are epoch milliseconds; writes of a lost lease change nothing. */
+/** What a worker needs of the store. Times are epoch milliseconds; writes of a lease that was lost change nothing. */
 export interface JobQueue {
   /** Takes due jobs atomically, oldest first, then those whose lease lapsed and that have attempts left. */
   claim(
@@ -42,22 +50,19 @@ export interface JobQueue {
   ): Promise<readonly QueuedJob[]>;
   /** Ends the jobs whose lease lapsed in their last attempt, as `lease-expired`; returns those that it has ended. */
   expire(now: number, except: readonly string[]): Promise<readonly QueuedJob[]>;
-  /** Extends the leases and returns the jobs that are still held. */
-  renew(owner: string, ids: readonly string[], leaseUntil: number): Promise<readonly string[]>;
-  /** Those of the jobs that somebody asked to stop, and who did. */
-  cancelRequests(
-    owner: string,
-    ids: readonly string[],
-  ): Promise<readonly { readonly id: string; readonly by: string | null }[]>;
+  /** Extends the leases of one worker and returns the jobs that are still held. */
+  renew(leases: readonly JobLease[], leaseUntil: number): Promise<readonly string[]>;
+  /** Those of one worker's jobs that somebody asked to stop, and who did. */
+  cancelRequests(leases: readonly JobLease[]): Promise<readonly { readonly id: string; readonly by: string | null }[]>;
   /** False: the lease was lost before the work began. */
-  begin(owner: string, id: string): Promise<boolean>;
-  complete(owner: string, id: string, now: number): Promise<void>;
-  fail(owner: string, id: string, now: number, code: string, message: string): Promise<void>;
+  begin(lease: JobLease): Promise<boolean>;
+  complete(lease: JobLease, now: number): Promise<void>;
+  fail(lease: JobLease, now: number, code: string, message: string): Promise<void>;
   /** Gives back a job whose attempt failed, for another one later. */
-  retry(owner: string, id: string, scheduledFor: number): Promise<void>;
-  cancel(owner: string, id: string, now: number): Promise<void>;
+  retry(lease: JobLease, scheduledFor: number): Promise<void>;
+  cancel(lease: JobLease, now: number): Promise<void>;
   /** Gives back a job whose work has not begun: the attempt does not count. Null: it stays due. */
-  release(owner: string, id: string, scheduledFor: number | null): Promise<void>;
+  release(lease: JobLease, scheduledFor: number | null): Promise<void>;
 }
 
 export type JobResult =

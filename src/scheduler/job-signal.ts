@@ -1,10 +1,10 @@
 /** Tells the worker of this process that a job may be due; made before the worker and before whoever queues jobs. */
 export const createJobSignal = () => {
-  let look = (): void => undefined;
+  let look = (_dueAt: number): void => undefined;
   return {
-    /** Nothing happens without a worker, which finds the job when it looks by itself. */
-    wake: (): void => look(),
-    heard(by: () => void): void {
+    /** The job is due at this time, epoch milliseconds. Nothing happens without a worker, which finds it by itself. */
+    wake: (dueAt: number): void => look(dueAt),
+    heard(by: (dueAt: number) => void): void {
       look = by;
     },
   };

@@ -21,6 +21,9 @@ export interface JobWorkerOptions {
   readonly maxConcurrentJobsPerLane: Readonly<Record<string, number>>;
 }
 
+// Before every job: what goes back in line keeps the time at which it was due.
+const longAgo = 0;
+
 interface Held {
   readonly job: QueuedJob;
   readonly controller: AbortController;
@@ -28,11 +31,13 @@ interface Held {
   leaseUntil: number;
 }
 
-interface WorkerPorts {
+export interface WorkerPorts {
   readonly queue: JobQueue;
   readonly handlers: Readonly<Record<string, JobHandler>>;
   /** Called for a job whose last attempt was lost, after it has failed as `lease-expired`. */
-  readonly lost?: (job: QueuedJob) => Promise<void>;
+  readonly lost?: ((job: QueuedJob) => Promise<void>) | undefined;
+  /** Tells the workers of other processes that jobs are due, the earliest of them at this time. */
+  tellOthers(dueAt: number): void;
   readonly telemetry: JobTelemetry;
   readonly clock: Clock;
   readonly log: { error(fields: Readonly<Record<string, unknown>>, message: string): void };
@@ -49,6 +54,12 @@ export const createJobWorker = (ports: WorkerPorts, options: JobWorkerOptions) =
   let lookAgain = false;
   // Before its start a worker takes nothing: a process that only queues jobs has one too.
   let takes = false;
+  /** From when on jobs may have become due since the last look; null: all are to be looked at. */
+  let dueSince: number | null = null;
+  /** From when on jobs of this process are due that others were not told of; null: there are none. */
+  let queuedHere: number | null = null;
+  // A job that this worker may not take is for others to hear of at once.
+  const servesAll = options.lanes.length === 0 && Object.keys(options.maxConcurrentJobsPerLane).length === 0;
 
   const fullLanes = (): string[] =>
     Object.entries(options.maxConcurrentJobsPerLane)
@@ -61,22 +72,26 @@ export const createJobWorker = (ports: WorkerPorts, options: JobWorkerOptions) =
     result: Extract<JobResult, { status: 'Failed' }>,
   ): Promise<void> => {
     const isFinal = result.final === true || job.attempt >= job.maxAttempts;
-    if (isFinal) await queue.fail(options.owner, job.id, now(), result.code, result.message);
-    else await queue.retry(options.owner, job.id, now() + (result.retryAfterMs ?? retryDelayMs(job.attempt)));
+    if (isFinal) await queue.fail(job, now(), result.code, result.message);
+    else await queue.retry(job, now() + (result.retryAfterMs ?? retryDelayMs(job.attempt)));
     watch.ended('Failed', isFinal, result.code);
   };
 
   const settle = async (job: QueuedJob, watch: JobWatch, result: JobResult): Promise<void> => {
     if (result.status === 'Failed') return fail(job, watch, result);
     if (result.status === 'Released') {
-      await queue.release(options.owner, job.id, result.afterMs === undefined ? null : now() + result.afterMs);
+      await queue.release(job, result.afterMs === undefined ? null : now() + result.afterMs);
       watch.released();
+      if (!takes) ports.tellOthers(longAgo);
       return result.released?.();
     }
-    // Put back in line by its handler, after an attempt that failed.
-    if (result.status === 'Requeued') return watch.ended('Failed', false, 'requeued');
-    if (result.status === 'Completed') await queue.complete(options.owner, job.id, now());
-    else await queue.cancel(options.owner, job.id, now());
+    if (result.status === 'Requeued') {
+      // Put back in line by its handler, after an attempt that failed; at once when this process ends.
+      if (!takes) ports.tellOthers(longAgo);
+      return watch.ended('Failed', false, 'requeued');
+    }
+    if (result.status === 'Completed') await queue.complete(job, now());
+    else await queue.cancel(job, now());
     watch.ended(result.status, true, null);
   };
 
@@ -89,7 +104,7 @@ export const createJobWorker = (ports: WorkerPorts, options: JobWorkerOptions) =
         await fail(job, watch, { status: 'Failed', code: 'unknown-handler-key', message, final: true });
         return;
       }
-      if (!(await queue.begin(options.owner, job.id))) return watch.released();
+      if (!(await queue.begin(job))) return watch.released();
       const traced = watch.trace === null ? job : { ...job, trace: watch.trace };
       await settle(job, watch, await handler(traced, signal));
     } catch (error) {
@@ -107,7 +122,7 @@ export const createJobWorker = (ports: WorkerPorts, options: JobWorkerOptions) =
     if (job.cancel !== null) controller.abort(new JobCanceledError(job.cancel.by));
     const done = execute(job, controller.signal).finally(() => {
       running.delete(job.id);
-      wake();
+      lookSince(Number.POSITIVE_INFINITY);
     });
     running.set(job.id, { job, controller, done, leaseUntil });
   };
@@ -118,34 +133,58 @@ export const createJobWorker = (ports: WorkerPorts, options: JobWorkerOptions) =
     return Object.keys(options.maxConcurrentJobsPerLane).length > 0 ? Math.min(free, 1) : free;
   };
 
-  const look = async (): Promise<void> => {
-    for (let limit = claimLimit(); limit > 0 && takes; limit = claimLimit()) {
-      const only = options.lanes.length > 0 ? options.lanes : null;
-      const choice = { only, full: fullLanes(), except: [...running.keys()] };
-      const leaseUntil = now() + options.leaseDurationMs;
-      const jobs = await queue.claim(options.owner, now(), leaseUntil, limit, choice);
-      // The worker was stopped meanwhile: others may have them.
-      if (!takes) await Promise.all(jobs.map((job) => queue.release(options.owner, job.id, null)));
-      else for (const job of jobs) take(job, leaseUntil);
-      if (jobs.length < limit) return;
-    }
+  const giveBack = async (jobs: readonly QueuedJob[]): Promise<void> => {
+    await Promise.all(jobs.map((job) => queue.release(job, null)));
+    if (jobs.length > 0) ports.tellOthers(longAgo);
   };
 
-  /** Looks for jobs now; called when one is queued in this process. Nothing happens before the start. */
-  const wake = (): void => {
+  /** True when it took all that it may take now, so that some may be left for others. */
+  const look = async (): Promise<boolean> => {
+    for (let limit = claimLimit(); limit > 0 && takes; limit = claimLimit()) {
+      const only = options.lanes.length > 0 ? options.lanes : null;
+      const choice = { only, full: fullLanes(), except: [...running.keys()], dueSince };
+      dueSince = Number.POSITIVE_INFINITY;
+      const leaseUntil = now() + options.leaseDurationMs;
+      const jobs = await queue.claim(options.owner, now(), leaseUntil, limit, choice).catch((error: unknown) => {
+        dueSince = null;
+        throw error;
+      });
+      // The worker was stopped meanwhile: others may have them.
+      if (!takes) await giveBack(jobs);
+      else for (const job of jobs) take(job, leaseUntil);
+      if (jobs.length < limit) return false;
+    }
+    return true;
+  };
+
+  /** Takes what became due at this time, or later; null: whatever is due. Nothing happens before the start. */
+  const lookSince = (dueAt: number | null): void => {
+    dueSince = dueAt === null || dueSince === null ? null : Math.min(dueAt, dueSince);
     if (!takes) return;
     if (looking !== null) {
       lookAgain = true;
       return;
     }
+    const mayBeLeft = queuedHere;
+    queuedHere = null;
     looking = look()
+      .then((isFull) => {
+        if (isFull && mayBeLeft !== null) ports.tellOthers(mayBeLeft);
+      })
       .catch((error: unknown) => log.error({ error }, 'The job queue could not be read'))
       .finally(() => {
         looking = null;
         if (!lookAgain) return;
         lookAgain = false;
-        wake();
+        lookSince(Number.POSITIVE_INFINITY);
       });
+  };
+
+  /** Called when a job that is due at this time was put in line in this process: others hear of it where it is left to them. */
+  const wake = (dueAt: number): void => {
+    if (!takes || !servesAll) ports.tellOthers(dueAt);
+    else queuedHere = Math.min(dueAt, queuedHere ?? dueAt);
+    lookSince(dueAt);
   };
 
   /** Jobs that nobody will take again, because their last attempt was lost. */
@@ -165,9 +204,9 @@ export const createJobWorker = (ports: WorkerPorts, options: JobWorkerOptions) =
   const renewLeases = async (): Promise<void> => {
     const entries = [...running.values()];
     const leaseUntil = now() + options.leaseDurationMs;
-    const ids = entries.map(({ job }) => job.id);
+    const leases = entries.map(({ job }) => job);
     try {
-      const held = new Set(await queue.renew(options.owner, ids, leaseUntil));
+      const held = new Set(await queue.renew(leases, leaseUntil));
       for (const entry of entries) if (held.has(entry.job.id)) entry.leaseUntil = leaseUntil;
       abortLost(entries.filter(({ job }) => !held.has(job.id)));
     } catch (error) {
@@ -181,9 +220,13 @@ export const createJobWorker = (ports: WorkerPorts, options: JobWorkerOptions) =
 
   /** Stops the jobs in progress that somebody asked to stop; looked for at every poll, too. */
   const heedCancels = async (): Promise<void> => {
-    for (const { id, by } of await queue.cancelRequests(options.owner, [...running.keys()]))
+    const leases = [...running.values()].map(({ job }) => job);
+    for (const { id, by } of await queue.cancelRequests(leases))
       running.get(id)?.controller.abort(new JobCanceledError(by));
   };
+
+  const heedCancelsSoon = (): Promise<void> =>
+    heedCancels().catch((error: unknown) => log.error({ error }, 'Canceled jobs could not be looked for'));
 
   // The polls go on: whoever drains still looks for cancels, and keeps its leases.
   /** Takes no more jobs; those in progress go on. */
@@ -192,11 +235,11 @@ export const createJobWorker = (ports: WorkerPorts, options: JobWorkerOptions) =
   };
 
   const onPoll = (): Promise<unknown> => {
-    wake();
+    lookSince(null);
     return Promise.all([
       looking,
       [...running.values()].some((entry) => entry.leaseUntil <= now()) ? renew() : null,
-      heedCancels().catch((error: unknown) => log.error({ error }, 'Canceled jobs could not be looked for')),
+      heedCancelsSoon(),
       expireLost().catch((error: unknown) => log.error({ error }, 'Lost jobs could not be looked for')),
     ]);
   };
@@ -209,9 +252,15 @@ export const createJobWorker = (ports: WorkerPorts, options: JobWorkerOptions) =
       takes = true;
       poll = clock.every(options.pollIntervalMs, onPoll);
       renewal = clock.every(options.leaseDurationMs / 2, renew);
-      wake();
+      lookSince(null);
     },
     wake,
+    /** Called when other processes have told of due jobs; null: they may have, unheard. */
+    told: lookSince,
+    /** Called when another process was asked for the end of a job; null: some may have been, unheard. */
+    toldToStop(id: string | null): void {
+      if (id === null || running.get(id) !== undefined) void heedCancelsSoon();
+    },
     stop,
     heedCancels,
     /** Stops, and resolves when no job is in progress. */

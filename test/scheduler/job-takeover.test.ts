@@ -2,20 +2,21 @@ import assert from 'node:assert/strict';
 import type { TestContext } from 'node:test';
 import { silentLogger } from '../../src/core/logger.ts';
 import { noTelemetry } from '../../src/core/telemetry/telemetry.ts';
+import { ConditionFailedError } from '../../src/db/statement.ts';
 import type { Storage } from '../../src/db/storage.ts';
 import { type JobStore, jobStore } from '../../src/features/jobs/index.ts';
 import { type JobHandler, type JobResult, LeaseLostError } from '../../src/scheduler/job-queue.ts';
 import { createJobTelemetry } from '../../src/scheduler/job-telemetry.ts';
-import { createJobWorker } from '../../src/scheduler/job-worker.ts';
+import { createJobWorker, type JobWorkerOptions } from '../../src/scheduler/job-worker.ts';
 import { testClock } from '../support/clock.ts';
 import { forEachDurableStore, openForTwo, type TestStore } from '../support/store.ts';
 
 const leaseMs = 10_000;
 const pollMs = 1000;
-const every = { only: null, full: [], except: [] };
+const every = { only: null, full: [], except: [], dueSince: null };
 
 /** Two processes with a connection each on one file, and one clock that the test turns. */
-const openProcesses = async (t: TestContext, kind: TestStore) => {
+const openProcesses = async (t: TestContext, kind: TestStore, options: Partial<JobWorkerOptions> = {}) => {
   const [first, second] = await openForTwo(t, kind);
   const clock = testClock({ at: 1_000_000, stands: true });
   const jobs = first.stores(jobStore);
@@ -34,8 +35,9 @@ const openProcesses = async (t: TestContext, kind: TestStore) => {
       }),
     ]);
 
+  const others: ((by: string, dueAt: number) => void)[] = [];
   /** A worker whose jobs end when the test says so. `away`: its process cannot reach the store. */
-  const process = (owner: string, storage: Storage) => {
+  const process = (owner: string, storage: Storage, options: Partial<JobWorkerOptions> = {}) => {
     const state = { away: false };
     const open = new Map<string, (result: JobResult) => void>();
     const begun: string[] = [];
@@ -58,6 +60,9 @@ const openProcesses = async (t: TestContext, kind: TestStore) => {
         queue,
         handlers: { work },
         lost: async (job) => void lost.push(job.id),
+        tellOthers(dueAt) {
+          for (const told of others) told(owner, dueAt);
+        },
         telemetry: createJobTelemetry(noTelemetry(), 64, clock.now),
         clock,
         log: silentLogger,
@@ -69,8 +74,12 @@ const openProcesses = async (t: TestContext, kind: TestStore) => {
         leaseDurationMs: leaseMs,
         lanes: [],
         maxConcurrentJobsPerLane: {},
+        ...options,
       },
     );
+    others.push((by, dueAt) => {
+      if (by !== owner) worker.told(dueAt);
+    });
     const end = (id: string, result: JobResult = { status: 'Completed' }): void => open.get(id)?.(result);
     return { state, store, worker, begun, lost, reasons, end };
   };
@@ -86,7 +95,18 @@ const openProcesses = async (t: TestContext, kind: TestStore) => {
     const found = await jobs.get(id);
     return [found?.status, found?.lease_owner, found?.attempt];
   };
-  return { put, clock, pass, settle, row, jobs, one: process('one', first), two: process('two', second) };
+  const { write } = first;
+  return {
+    put,
+    clock,
+    pass,
+    settle,
+    row,
+    jobs,
+    write,
+    one: process('one', first, options),
+    two: process('two', second),
+  };
 };
 
 forEachDurableStore('JOB-29 two processes that look at once never take one job', async (t, store) => {
@@ -233,5 +253,84 @@ forEachDurableStore(
     one.end('a', { status: 'Canceled' });
     await one.worker.idle();
     assert.equal((await jobs.get('a'))?.status, 'Canceled');
+  },
+);
+
+forEachDurableStore('JOB-30 an attempt that was lost can write nothing more of its job', async (t, store) => {
+  const { put, clock, row, one, two, jobs, write } = await openProcesses(t, store);
+  await put('a', 3);
+  const claim = ({ store }: typeof one, owner: string) =>
+    store.claim(owner, clock.now(), clock.now() + leaseMs, 1, every).then(([job]) => job ?? assert.fail('it is free'));
+  const lost = await claim(one, 'one');
+  await clock.jump(leaseMs + 1);
+  const next = await claim(two, 'two');
+  // The same process again, which looks like the attempt that it lost but for its number.
+  await clock.jump(leaseMs + 1);
+  const again = await claim(one, 'one');
+  assert.deepEqual([lost.attempt, next.attempt, again.attempt], [1, 2, 3]);
+  for (const { id, leaseOwner, attempt } of [lost, next]) {
+    const lease = { id, leaseOwner, attempt };
+    const before = await jobs.get('a');
+    assert.equal(await one.store.begin(lease), false);
+    await one.store.complete(lease, 1);
+    await one.store.fail(lease, 1, 'late', 'Late.');
+    await one.store.retry(lease, 1);
+    await one.store.cancel(lease, 1);
+    await one.store.release(lease, 1);
+    assert.deepEqual(await one.store.renew([lease], before?.lease_until ?? 0), []);
+    await one.store.requestCancel('a', null, 1);
+    assert.deepEqual(await one.store.cancelRequests([lease]), []);
+    await assert.rejects(write([jobs.held(lease)]), ConditionFailedError);
+    const { cancel_requested_at: _at, ...after } = (await jobs.get('a')) ?? assert.fail('it is there');
+    const { cancel_requested_at: _before, ...whole } = before ?? assert.fail('it was there');
+    assert.deepEqual(after, whole);
+  }
+  assert.equal(await one.store.begin(again), true);
+  await one.store.complete(again, 1);
+  assert.deepEqual(await row('a'), ['Completed', null, 3]);
+});
+
+for (const [what, options] of [
+  ['is full', { maxConcurrentJobs: 1 }],
+  ['serves other lanes', { lanes: ['another'] }],
+  ['has a limit for a lane', { maxConcurrentJobsPerLane: { default: 1 } }],
+] as const)
+  forEachDurableStore(
+    `JOB-27 a job that its process leaves because its worker ${what} is taken by another one before its poll`,
+    async (t, store) => {
+      const { put, one, two, clock, settle, row } = await openProcesses(t, store, options);
+      for (const { worker } of [one, two]) worker.start();
+      await settle();
+      const taken = async (id: string): Promise<unknown> => {
+        await put(id);
+        one.worker.wake(clock.now());
+        await settle();
+        return (await row(id))[1];
+      };
+      const owners = [await taken('a'), await taken('b')];
+      assert.ok(
+        owners.every((owner) => owner !== null),
+        String(owners),
+      );
+      for (const each of [one, two]) for (const id of ['a', 'b']) each.end(id);
+      await Promise.all([one.worker.idle(), two.worker.idle()]);
+    },
+  );
+
+forEachDurableStore(
+  'JOB-45 a job that goes back as its process ends is taken by another one at once',
+  async (t, store) => {
+    const { put, one, two, settle, row } = await openProcesses(t, store);
+    await put('a', 2);
+    one.worker.start();
+    await settle();
+    two.worker.start();
+    await settle();
+    one.worker.stop();
+    one.end('a', { status: 'Released' });
+    await settle();
+    assert.deepEqual(await row('a'), ['Running', 'two', 1]);
+    two.end('a');
+    await Promise.all([one.worker.idle(), two.worker.idle()]);
   },
 );

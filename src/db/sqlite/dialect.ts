@@ -192,6 +192,7 @@ export const createSqliteDialect = (
       // The same value again: its page goes through the log like any other.
       mutex.run(() => void raw.pragma(`user_version = ${numberOf('user_version')}`)),
     classify: classifySqlite,
+    readsPastLocks: false,
     async describeSelectivity(db, indexes) {
       // On the schema alone it only makes the table of statistics; a second time it reads what stands in it.
       await sql`analyze sqlite_schema`.execute(db);

@@ -22,7 +22,7 @@ export interface EmergencyDeps {
   /** Of the jobs that run agents. */
   readonly runHandlerKeys: readonly string[];
   /** Has the worker look for the jobs that were held. */
-  wake(): void;
+  wake(dueAt: number): void;
   readonly now: () => number;
   readonly newId: () => string;
 }
@@ -200,7 +200,7 @@ export const emergencyService = (deps: EmergencyDeps): Handlers<typeof emergency
         resumed.push(after);
       }
       await store.makeDue(target, deps.runHandlerKeys, at);
-      deps.wake();
+      deps.wake(at);
       const inForce = stops.list().filter((row) => covers(row, target.tenantId, target.agentName));
       return ok({ resumed, inForce: inForce.map(view) });
     },

@@ -26,8 +26,8 @@ export interface JobServiceDeps {
   readonly store: Pick<JobStore, 'find' | 'list' | 'payloadOf' | 'requestCancel' | 'withPayloads'>;
   readonly work: JobWork;
   readonly owners: Pick<SessionAccess, 'listOwner'>;
-  /** Called when a worker of this process may have the job that is to stop. */
-  heedCancels(): Promise<void>;
+  /** Called when a worker, of this process or of another one, has the job that is to stop. */
+  heedCancel(id: string): Promise<void>;
   readonly log: Pick<Logger, 'warn'>;
   readonly now: () => number;
 }
@@ -71,7 +71,7 @@ const toRecord = (row: JobRow, payload: unknown): JobRecord => ({
 const notFound = (): AcpError => new AcpError('not-found', 'There is no job with this id.');
 
 export const jobService = (deps: JobServiceDeps): Handlers<typeof jobOperations> => {
-  const { store, work, owners, heedCancels, log, now } = deps;
+  const { store, work, owners, heedCancel, log, now } = deps;
   const hidesPayload = (row: JobRow): boolean => internalKeys.has(row.handler_key);
 
   const find = async (context: CallContext, id: string): Promise<JobRow> => {
@@ -112,7 +112,7 @@ export const jobService = (deps: JobServiceDeps): Handlers<typeof jobOperations>
       for (let tries = 0; tries < maxTries && job.completed_at === null; tries += 1) {
         if (job.status === 'Pending' && (await work.cancelPending(job, actor))) return noContent();
         if (await store.requestCancel(job.id, actor, now())) {
-          await heedCancels();
+          await heedCancel(job.id);
           return noContent();
         }
         job = await find(context, params.id);

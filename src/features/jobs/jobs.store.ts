@@ -1,10 +1,9 @@
-import type { ExpressionBuilder } from 'kysely';
 import { defineStore, type StoreOf } from '../../db/define-store.ts';
 import type { OpenedList } from '../../db/protection/protected-rows.ts';
 import { ConditionFailedError, insertStatement, updateStatement } from '../../db/statement.ts';
 import type { JobRow } from '../../db/tables/jobs.ts';
-import type { Tables } from '../../db/tables.ts';
-import type { JobQueue, QueuedJob } from '../../scheduler/job-queue.ts';
+import type { JobLease, JobQueue, QueuedJob } from '../../scheduler/job-queue.ts';
+import { chooseThenTake, lapsed, takeWhatIsLeft } from './job-claims.ts';
 
 export interface NewJob
   extends Pick<QueuedJob, 'id' | 'tenantId' | 'handlerKey' | 'lane' | 'targetName' | 'payload' | 'maxAttempts'> {
@@ -20,6 +19,18 @@ export interface JobFilter {
   readonly skip: number;
   readonly take: number;
 }
+
+/** Rows of jobs that one worker has in these attempts. */
+const ofOneOwner = async <R extends Pick<JobRow, 'id' | 'attempt'>>(
+  leases: readonly JobLease[],
+  read: (ids: readonly string[], owner: string) => Promise<readonly R[]>,
+): Promise<readonly R[]> => {
+  const [first] = leases;
+  if (first === undefined) return [];
+  const attempts = new Map(leases.map(({ id, attempt }) => [id, attempt]));
+  const rows = await read([...attempts.keys()], first.leaseOwner);
+  return rows.filter(({ id, attempt }) => attempts.get(id) === attempt);
+};
 
 export const jobStore = defineStore((storage) => {
   /** What the job was given; null once it has ended. */
@@ -51,69 +62,39 @@ export const jobStore = defineStore((storage) => {
     payload: null,
     ...noLease,
   } as const;
-  /** Jobs whose lease nobody has renewed in time. */
-  const lapsed = (eb: ExpressionBuilder<Tables, 'jobs'>, now: number) =>
-    eb.and([eb('status', 'in', ['Leased', 'Running']), eb('lease_until', '<', now)]);
-  const end = (id: string, owner: string, values: Partial<JobRow>) =>
+  const leaseOf = (row: JobRow): JobLease => ({
+    id: row.id,
+    leaseOwner: row.lease_owner ?? '',
+    attempt: row.attempt,
+  });
+  /** The job, where the lease is still that of this attempt. */
+  const held = ({ id, leaseOwner, attempt }: JobLease) =>
     storage.db
       .updateTable('jobs')
-      .set({ ...values, lease_owner: null, lease_until: null })
       .where('id', '=', id)
-      .where('lease_owner', '=', owner)
+      .where('lease_owner', '=', leaseOwner)
+      .where('attempt', '=', attempt);
+  const end = (lease: JobLease, values: Partial<JobRow>) =>
+    held(lease)
+      .set({ ...values, ...noLease })
       .execute();
+  const take = (storage.dialect.readsPastLocks ? takeWhatIsLeft : chooseThenTake)(storage);
 
   const queue: JobQueue = {
-    async cancelRequests(owner, ids) {
-      if (ids.length === 0) return [];
-      const rows = await storage.db
-        .selectFrom('jobs')
-        .select(['id', 'cancel_requested_by'])
-        .where('id', 'in', ids)
-        .where('lease_owner', '=', owner)
-        .where('cancel_requested_at', 'is not', null)
-        .execute();
+    async cancelRequests(leases) {
+      const rows = await ofOneOwner(leases, (ids, owner) =>
+        storage.db
+          .selectFrom('jobs')
+          .select(['id', 'attempt', 'cancel_requested_by'])
+          .where('id', 'in', ids)
+          .where('lease_owner', '=', owner)
+          .where('cancel_requested_at', 'is not', null)
+          .execute(),
+      );
       return rows.map((row) => ({ id: row.id, by: row.cancel_requested_by }));
     },
-    async claim(owner, now, leaseUntil, limit, { only, full, except }) {
-      const take = async (which: 'due' | 'lapsed', most: number): Promise<readonly JobRow[]> => {
-        const isFree = (eb: ExpressionBuilder<Tables, 'jobs'>) =>
-          which === 'due'
-            ? eb.and([eb('status', '=', 'Pending'), eb('scheduled_for', '<=', now)])
-            : eb.and([lapsed(eb, now), eb('attempt', '<', eb.ref('max_attempts'))]);
-        let free = storage.db.selectFrom('jobs').select('id').where(isFree);
-        if (only !== null) free = free.where('lane', 'in', only);
-        if (full.length > 0) free = free.where('lane', 'not in', full);
-        if (except.length > 0) free = free.where('id', 'not in', except);
-        // Again while others were faster with every one of them: each round is somebody's progress.
-        while (most > 0) {
-          const chosen = await free.orderBy('scheduled_for').orderBy('id').limit(most).execute();
-          if (chosen.length === 0) break;
-          // One by one, each by its key: with a list of keys SQLite goes through all free jobs instead.
-          const taken = await Promise.all(
-            chosen.map(({ id }) =>
-              storage.db
-                .updateTable('jobs')
-                .set((eb) => ({
-                  status: 'Leased',
-                  lease_owner: owner,
-                  lease_until: leaseUntil,
-                  attempt: eb('attempt', '+', 1),
-                  started_at: eb.fn.coalesce('started_at', eb.val(now)),
-                }))
-                .where('id', '=', id)
-                // Still: of two that chose the same job, one changes it.
-                .where(isFree)
-                .returningAll()
-                .executeTakeFirst(),
-            ),
-          );
-          const got = taken.filter((row) => row !== undefined);
-          if (got.length > 0) return got;
-        }
-        return [];
-      };
-      const due = await take('due', limit);
-      const rows = [...due, ...(await take('lapsed', limit - due.length))];
+    async claim(owner, now, leaseUntil, limit, choice) {
+      const rows = await take({ owner, now, leaseUntil, limit, choice });
       // Only a first lease sets the start.
       return rows.map((row) => toJob(row, row.started_at === now ? now - row.scheduled_for : null));
     },
@@ -126,32 +107,27 @@ export const jobStore = defineStore((storage) => {
       if (except.length > 0) query = query.where('id', 'not in', except);
       return (await query.returningAll().execute()).map((row) => toJob(row, null));
     },
-    async renew(owner, ids, leaseUntil) {
-      if (ids.length === 0) return [];
-      const rows = await storage.db
-        .updateTable('jobs')
-        .set({ lease_until: leaseUntil })
-        .where('id', 'in', ids)
-        .where('lease_owner', '=', owner)
-        .returning('id')
-        .execute();
+    async renew(leases, leaseUntil) {
+      const rows = await ofOneOwner(leases, (ids, owner) =>
+        storage.db
+          .updateTable('jobs')
+          .set({ lease_until: leaseUntil })
+          .where('id', 'in', ids)
+          .where('lease_owner', '=', owner)
+          .returning(['id', 'attempt'])
+          .execute(),
+      );
       return rows.map((row) => row.id);
     },
-    async begin(owner, id) {
-      const begun = await storage.db
-        .updateTable('jobs')
-        .set({ status: 'Running' })
-        .where('id', '=', id)
-        .where('lease_owner', '=', owner)
-        .returning('id')
-        .executeTakeFirst();
-      return begun !== undefined;
+    async begin(lease) {
+      const { numUpdatedRows } = await held(lease).set({ status: 'Running' }).executeTakeFirst();
+      return numUpdatedRows > 0n;
     },
-    async complete(owner, id, now) {
-      await end(id, owner, { status: 'Completed', completed_at: now, payload: null });
+    async complete(lease, now) {
+      await end(lease, { status: 'Completed', completed_at: now, payload: null });
     },
-    async fail(owner, id, now, code, message) {
-      await end(id, owner, {
+    async fail(lease, now, code, message) {
+      await end(lease, {
         status: 'Failed',
         completed_at: now,
         error_code: code,
@@ -159,19 +135,16 @@ export const jobStore = defineStore((storage) => {
         payload: null,
       });
     },
-    async retry(owner, id, scheduledFor) {
-      await end(id, owner, { status: 'Pending', scheduled_for: scheduledFor });
+    async retry(lease, scheduledFor) {
+      await end(lease, { status: 'Pending', scheduled_for: scheduledFor });
     },
-    async cancel(owner, id, now) {
-      await end(id, owner, { status: 'Canceled', completed_at: now, payload: null });
+    async cancel(lease, now) {
+      await end(lease, { status: 'Canceled', completed_at: now, payload: null });
     },
-    async release(owner, id, scheduledFor) {
-      await storage.db
-        .updateTable('jobs')
-        .set((eb) => ({ status: 'Pending', attempt: eb('attempt', '-', 1), lease_owner: null, lease_until: null }))
+    async release(lease, scheduledFor) {
+      await held(lease)
+        .set((eb) => ({ status: 'Pending', attempt: eb('attempt', '-', 1), ...noLease }))
         .$if(scheduledFor !== null, (query) => query.set({ scheduled_for: scheduledFor ?? 0 }))
-        .where('id', '=', id)
-        .where('lease_owner', '=', owner)
         .execute();
     },
   };
@@ -216,13 +189,13 @@ export const jobStore = defineStore((storage) => {
         .where('attempt', '=', attempt)
         .execute();
     },
-    /** Changes nothing, and fails its unit unless the owner of the lease is still the same. */
+    /** Changes nothing, and fails its unit unless the attempt still has the job. */
     held: updateStatement(
       storage.db,
       'jobs',
-      ({ id, leaseOwner }: Pick<QueuedJob, 'id' | 'leaseOwner'>) => ({
+      ({ id, leaseOwner, attempt }: JobLease) => ({
         set: { lease_owner: leaseOwner },
-        where: { id, lease_owner: leaseOwner },
+        where: { id, lease_owner: leaseOwner, attempt },
       }),
       { mustChange: true },
     ),
@@ -285,6 +258,7 @@ export const jobStore = defineStore((storage) => {
     /** Jobs that a dead owner held. */
     leased: (): Promise<readonly JobRow[]> =>
       storage.db.selectFrom('jobs').selectAll().where('status', 'in', ['Leased', 'Running']).execute(),
+    leaseOf,
     /** How many jobs of all tenants wait or are at work, by lane and status. */
     async depth(): Promise<readonly { readonly lane: string; readonly status: string; readonly count: number }[]> {
       const rows = await storage.db

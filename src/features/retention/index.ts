@@ -40,7 +40,7 @@ export interface RetentionDeps {
   readonly lifecycle: { readonly draining: boolean };
   readonly telemetry: Telemetry;
   readonly log: Logger;
-  readonly wake: () => void;
+  readonly wake: (dueAt: number) => void;
   readonly clock: Clock;
   readonly newId: () => string;
 }

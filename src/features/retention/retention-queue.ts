@@ -12,7 +12,7 @@ export interface RetentionQueueDeps {
   readonly lane: string;
   readonly maxAttempts: number;
   readonly defaultTenantId: string;
-  readonly wake: () => void;
+  readonly wake: (dueAt: number) => void;
   readonly now: () => number;
   readonly newId: () => string;
 }
@@ -61,10 +61,11 @@ export const createRetentionQueue = (deps: RetentionQueueDeps) => {
           return sweep;
         }
         const sweep = { jobId: deps.newId(), target };
+        const at = now();
         await commit(sweep, (stores) =>
           queue(stores, sweep.jobId, tenantId, target, { trigger: 'Manual', everyTenant: false }),
         );
-        deps.wake();
+        deps.wake(at);
         return sweep;
       }),
     /** Queues the hourly sweep, unless there was one since, or one is in line or at work. */
@@ -73,12 +74,13 @@ export const createRetentionQueue = (deps: RetentionQueueDeps) => {
         const open = await store.open();
         if (open.some(({ payload }) => isHourly(payload))) return;
         const payload: RetentionPayload = { trigger: 'Schedule', everyTenant: true };
+        const at = now();
         try {
           await deps.storage.transaction(async (stores) => {
             await stores(retentionJobStore).noteHourly(since, now());
             await queue(stores, deps.newId(), deps.defaultTenantId, '*', payload);
           });
-          deps.wake();
+          deps.wake(at);
         } catch (error) {
           if (!(error instanceof ConditionFailedError)) throw error;
         }

@@ -83,8 +83,8 @@ export interface RunsDeps extends Pick<LaunchDeps, 'lifecycle' | 'stops'> {
   readonly loopCriteria: ReadonlyMap<string, LoopCriterionEvaluator>;
   readonly log: Logger;
   readonly telemetry: Telemetry;
-  /** Has the worker of this process look for jobs. */
-  readonly wake: () => void;
+  /** Has a worker look for jobs that are due since then. */
+  readonly wake: (dueAt: number) => void;
   readonly clock: Clock;
   readonly now: () => number;
   readonly newId: () => string;

@@ -33,12 +33,12 @@ export const closeOpenRuns = async ({ runs, lost, jobs, log }: RecoveryDeps): Pr
 /** Frees the jobs that the last owner's worker had taken, once their runs are closed. One whose run never began has lost no attempt. */
 export const freeLeasedJobs = async ({ runs, jobs, now }: RecoveryDeps): Promise<void> => {
   for (const job of await jobs.leased()) {
-    const owner = job.lease_owner ?? '';
-    if ((await runs.get(job.tenant_id, job.id))?.status === 'Queued') await jobs.release(owner, job.id, null);
-    else if (job.attempt < job.max_attempts) await jobs.retry(owner, job.id, now());
+    const lease = jobs.leaseOf(job);
+    if ((await runs.get(job.tenant_id, job.id))?.status === 'Queued') await jobs.release(lease, null);
+    else if (job.attempt < job.max_attempts) await jobs.retry(lease, now());
     else {
       const message = 'The process that worked on the job ended before the job did.';
-      await jobs.fail(owner, job.id, now(), 'lease-expired', message);
+      await jobs.fail(lease, now(), 'lease-expired', message);
     }
   }
 };

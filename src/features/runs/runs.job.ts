@@ -28,7 +28,7 @@ interface RunJobDeps {
   readonly sessions: Pick<SessionPlaces, 'afterPause' | 'closed'>;
   readonly detached: Pick<DetachedRuns, 'close'>;
   readonly lost: Pick<LostRuns, 'loseDescendants'>;
-  readonly wake: () => void;
+  readonly wake: (dueAt: number) => void;
   readonly log: { error(fields: Readonly<Record<string, unknown>>, message: string): void };
   readonly now: () => number;
 }
@@ -79,9 +79,12 @@ export const runJobHandler = (deps: RunJobDeps): JobHandler => {
   /** A run whose session waits for a decision leaves its worker to others until that has come. */
   const waitForPause = (job: QueuedJob, sessionId: string): void =>
     deps.sessions.afterPause({ tenantId: job.tenantId, sessionId, runId: job.id }, () => {
-      deps.jobs.due(job.id, deps.now()).then(deps.wake, (error: unknown) => {
-        deps.log.error({ jobId: job.id, error }, 'A run whose turn has come starts later than it could');
-      });
+      const at = deps.now();
+      deps.jobs.due(job.id, at).then(
+        () => deps.wake(at),
+        (error: unknown) =>
+          deps.log.error({ jobId: job.id, error }, 'A run whose turn has come starts later than it could'),
+      );
     });
 
   /** What a run that was closed already means for its job; null while there is something to do. */

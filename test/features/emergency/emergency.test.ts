@@ -153,8 +153,8 @@ forEachDurableService('a resume makes the runs of its agents due, and no other j
       ...{ payload: null, maxAttempts: 1, now },
     }),
   ]);
-  for (const { id } of await jobs.claim('elsewhere', now, later, 9, { only: null, full: [], except: [] }))
-    await jobs.release('elsewhere', id, later);
+  for (const job of await jobs.claim('elsewhere', now, later, 9, { only: null, full: [], except: [], dueSince: null }))
+    await jobs.release(job, later);
   await stop(app, { scope: 'Agent', agentName: 'clerk' });
   await resume(app, { scope: 'Agent', agentName: 'clerk' });
   const dueAt = async (id: string) => (await jobs.get(id))?.scheduled_for ?? assert.fail('the job is there');

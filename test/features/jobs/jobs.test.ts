@@ -7,7 +7,7 @@ import { eventually } from '../../support/eventually.ts';
 import { calls, decide, openApprovals, queueWaiting } from '../approvals/approval-world.ts';
 import { enqueue, followToEnd, Gate, getRun, refusal, stream, tool, waitingSetup } from '../runs/run-calls.ts';
 
-const anyJob = { only: null, full: [], except: [] };
+const anyJob = { only: null, full: [], except: [], dueSince: null };
 
 const jobOf = async (app: TestApp, id: string) => (await app.client.jobs.get({ params: { id } })).body.job;
 const cancel = async (app: TestApp, id: string) => (await app.client.jobs.cancel({ params: { id } })).status;
@@ -118,7 +118,7 @@ forEachDurableService('JOB-23 a request that a worker of before did not heed is 
     [waiting],
   );
   assert.ok(await jobs.requestCancel(waiting, null, now));
-  await jobs.release('elsewhere', waiting, null);
+  for (const job of taken) await jobs.release(job, null);
   await storage.close();
   const next = await open({ folder: app.folder, tools: waitingSetup(new Gate()).tools });
   assert.equal((await followToEnd(next.client, waiting)).at(-1)?.type, 'run.canceled');
@@ -189,9 +189,10 @@ overHttp('JOB-30 a worker that lost its job while it waited leaves the run to th
   await eventually('the job at work', async () => (await jobOf(app, waiting)).status === 'Running');
   const jobs = app.store.open().stores(jobStore);
   const now = app.clock.now();
-  await jobs.release((await jobOf(app, waiting)).leaseOwner ?? '', waiting, null);
-  await jobs.claim('other', now, now + 3_600_000, 1, anyJob);
-  assert.ok(await jobs.begin('other', waiting));
+  const { leaseOwner, attempt } = await jobOf(app, waiting);
+  await jobs.release({ id: waiting, leaseOwner: leaseOwner ?? '', attempt }, null);
+  const [taken = assert.fail('it is free')] = await jobs.claim('other', now, now + 3_600_000, 1, anyJob);
+  assert.ok(await jobs.begin(taken));
   await app.clock.jump(9000);
   await eventually('the worker that lost its lease', () =>
     app.log.some(({ fields }) => fields['jobId'] === waiting && fields['error'] instanceof LeaseLostError),

@@ -156,7 +156,7 @@ forEachStore(
     });
     assert.deepEqual(await stored(), { holds: 1, runs: [] });
     const run = { id: place?.runId ?? '', tenantId: 't', agentName: 'a', day: periods.current().day, counts: true };
-    const gone = storage.stores(jobStore).held({ id: 'none', leaseOwner: 'nobody' });
+    const gone = storage.stores(jobStore).held({ id: 'none', leaseOwner: 'nobody', attempt: 1 });
     await assert.rejects(storage.batch.write([...counters.opened(run), gone]), ConditionFailedError);
     assert.deepEqual(await stored(), { holds: 1, runs: [] });
     // Nothing else was asked for: the record alone takes the hold away.

@@ -76,8 +76,9 @@ forEachDurableService('RET-11 RET-18 a tenant without a run is swept for whateve
     const id = newId();
     const job = { id, tenantId, handlerKey: 'x', lane: 'none', targetName: 'x', payload: null, maxAttempts: 1, now };
     await storage.write([jobs.queued(job)]);
-    await jobs.claim('elsewhere', now, now + 60_000, 9, { only: ['none'], full: [], except: [] });
-    await (fails ? jobs.fail('elsewhere', id, now, 'no', 'No.') : jobs.complete('elsewhere', id, now));
+    const choice = { only: ['none'], full: [], except: [], dueSince: null };
+    for (const taken of await jobs.claim('elsewhere', now, now + 60_000, 9, choice))
+      await (fails ? jobs.fail(taken, now, 'no', 'No.') : jobs.complete(taken, now));
   }
   const grant = { skill_name: 'pdf', script_name: null, granted_by: null, granted_at: now, expires_at: null };
   await grants.insert({ id: newId(), tenant_id: 'only-grants', ...grant, revoked_at: now });

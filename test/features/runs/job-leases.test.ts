@@ -35,6 +35,7 @@ const openQueue = async (t: TestContext, store: TestStore) => {
       {
         queue: jobs,
         handlers: { work: handler },
+        tellOthers: () => undefined,
         telemetry: createJobTelemetry(noTelemetry(), 64, clock.now),
         clock,
         log: silentLogger,
@@ -136,8 +137,8 @@ forEachStore(
     await until('a', 'Running');
     // The lease has lapsed for a process whose clock is ahead.
     const later = clock.now() + 20_000;
-    assert.equal((await jobs.claim('other', later, later + 10_000, 1, anyJob)).length, 1);
-    await jobs.begin('other', 'a');
+    const [taken = assert.fail('it is free')] = await jobs.claim('other', later, later + 10_000, 1, anyJob);
+    await jobs.begin(taken);
     await clock.advance(5000);
     await eventually('the work is aborted', () => desk.aborted.length > 0);
     desk.end('a', { status: 'Failed', code: 'x', message: 'y' });
@@ -171,19 +172,19 @@ forEachStore(
 forEachStore(
   'JOB-28 a worker takes nothing before its start, nothing after its stop, and only its lanes',
   async (t, store) => {
-    const { put, worker, until, jobs } = await openQueue(t, store);
+    const { put, worker, until, jobs, clock } = await openQueue(t, store);
     const desk = new Desk();
     await put('a', { lane: 'mine' });
     await put('b', { lane: 'theirs' });
     const one = worker('w', desk.handler, { lanes: ['mine'] });
-    one.wake();
+    one.wake(clock.now());
     await new Promise((resolve) => setImmediate(resolve));
     assert.deepEqual(desk.begun, []);
     one.start();
     await until('a', 'Running');
     one.stop();
     await put('c', { lane: 'mine' });
-    one.wake();
+    one.wake(clock.now());
     desk.end('a');
     await one.idle();
     assert.deepEqual(desk.begun, ['a']);
@@ -234,7 +235,7 @@ forEachStore('JOB-33 a failed attempt with attempts left waits for the next one'
   const delay = waiting.scheduled_for - clock.now();
   assert.ok(delay >= 8000 && delay <= 12_000, String(delay));
   clock.setAhead(20_000);
-  one.wake();
+  one.wake(clock.now());
   const failed = await until('a', 'Failed');
   assert.deepEqual([failed.attempt, failed.error_code], [2, 'x']);
   await one.idle();

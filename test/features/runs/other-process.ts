@@ -9,7 +9,7 @@ import type { JobChoice } from '../../../src/scheduler/job-queue.ts';
 
 // What another process on the same store does, as a service sees it: `storage` is that of `app.store.open()`.
 
-export const anyJob: JobChoice = { only: null, full: [], except: [] };
+export const anyJob: JobChoice = { only: null, full: [], except: [], dueSince: null };
 
 const openedRun = (id: string, more: Partial<OpenedRun>): OpenedRun => ({
   id,
@@ -51,7 +51,7 @@ export const beginsJobs = async (
   leaseUntil: number,
 ): Promise<void> => {
   const jobs = storage.stores(jobStore);
-  for (const { id } of await jobs.claim(owner, now, leaseUntil, 10, anyJob)) await jobs.begin(owner, id);
+  for (const job of await jobs.claim(owner, now, leaseUntil, 10, anyJob)) await jobs.begin(job);
 };
 
 /** Keys of a process that renews none: it is suspended, or gone. */

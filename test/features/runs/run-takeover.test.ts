@@ -58,8 +58,9 @@ forEachDurableService(
     // What the worker of another process does when this one was suspended for longer than a lease.
     const jobs = app.store.open().stores(jobStore);
     const later = app.clock.now() + 3_600_000;
-    assert.equal((await jobs.claim('other', later, later + 60_000, 1, anyJob))[0]?.attempt, 2);
-    await jobs.begin('other', runId);
+    const [taken = assert.fail('it has lapsed')] = await jobs.claim('other', later, later + 60_000, 1, anyJob);
+    assert.deepEqual([taken.id, taken.attempt], [runId, 2]);
+    await jobs.begin(taken);
     const job = await app.store.stored('jobs');
     gate.open();
     await app.close();

@@ -42,8 +42,8 @@ export interface QueuedRunsDeps {
     readonly maxAttempts: number;
     readonly laneByHandlerKey: Readonly<Record<string, string>>;
   };
-  /** Has the worker look for jobs. */
-  readonly wake: () => void;
+  /** Has a worker look for jobs that are due since then. */
+  readonly wake: (dueAt: number) => void;
   readonly now: () => number;
   readonly newId: () => string;
 }
@@ -81,7 +81,7 @@ export const createQueuedRuns = (deps: QueuedRunsDeps) => {
       const run = { runId, tenantId: context.tenantId, agentName, handlerKey: agentRunKey, lane, now, payload };
       await deps.batch.write(queuedStatements({ journal, jobs, maxAttempts }, run));
       tellQueued(deps.listeners, run);
-      deps.wake();
+      deps.wake(now);
     },
     /** The row, log and job of the run that goes on once every call of another was decided. */
     resumption: (handover: ApprovalHandoverRow, now: number): readonly Statement[] =>
@@ -89,7 +89,7 @@ export const createQueuedRuns = (deps: QueuedRunsDeps) => {
     /** Called when these are stored. */
     resumed(handover: ApprovalHandoverRow, now: number): void {
       tellQueued(deps.listeners, resumptionOf(handover, now));
-      deps.wake();
+      deps.wake(now);
     },
     /** The job that goes on with the turn of a run that ends like this; none when it is not continued. */
     continuation({ id, tenantId, agentName, sessionId }: ContinuedRun, { type }: RunFailure): readonly Statement[] {

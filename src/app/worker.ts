@@ -1,0 +1,41 @@
+import { type JobStore, observeJobDepth } from '../features/jobs/index.ts';
+import { createJobTelemetry } from '../scheduler/job-telemetry.ts';
+import { createJobWorker, type JobWorker, type WorkerPorts } from '../scheduler/job-worker.ts';
+import type { Foundation } from './foundation.ts';
+import { jobWorkerOptions } from './options.ts';
+
+type WorkerBase = Foundation['base'];
+
+/** What is counted and traced of the jobs of this process, and how long the queue is where that is asked for. */
+const watchJobs = ({ config, telemetry, lifecycle, log, now }: WorkerBase, store: Pick<JobStore, 'depth'>) => {
+  const { EnableJobQueueDepthGauge, MaxJobLaneCardinality } = config.Service.Observability;
+  const jobs = createJobTelemetry(telemetry, MaxJobLaneCardinality, now);
+  if (EnableJobQueueDepthGauge) observeJobDepth({ telemetry, store, laneName: jobs.laneName, lifecycle, log });
+  return jobs;
+};
+
+/** The worker of this process, and what those of other processes tell it. */
+export const composeWorker = (
+  base: WorkerBase,
+  { queue, handlers, lost }: Pick<WorkerPorts, 'handlers' | 'lost'> & { readonly queue: JobStore },
+): JobWorker => {
+  const { announcements, clock, log } = base;
+  const worker = createJobWorker(
+    {
+      queue,
+      handlers,
+      lost,
+      tellOthers: (dueAt) => announcements.announce('jobs', String(dueAt)),
+      telemetry: watchJobs(base, queue),
+      clock,
+      log,
+    },
+    jobWorkerOptions(base.config),
+  );
+  announcements.listen('jobs', {
+    heard: (dueAt) => worker.told(Number(dueAt)),
+    missed: () => worker.told(null),
+  });
+  announcements.listen('cancel', { heard: worker.toldToStop, missed: () => worker.toldToStop(null) });
+  return worker;
+};
