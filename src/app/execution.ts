@@ -95,6 +95,7 @@ export const composeExecution = async ({ base, opened, providers, modules, hostT
   const runs = runsFeature({
     ...base,
     batch,
+    shared: opened.shared,
     writes,
     providerAccess: providerAccess.access,
     agents: agents.source,

@@ -87,9 +87,18 @@ export interface RunQuotas {
   recordDropped(runId: string): void;
   /**
    * A run of the tenant has ended here. `isBooked`: what it used is written; else it goes on later, or is written later.
-   * `use`: of the run itself, without its children.
+   * `isLost`: another process has closed it or executes it, and what is stored of it is that one's. `use`: of the run
+   * itself, without its children.
    */
-  ended(run: { tenantId: string; runId: string; isBooked: boolean; count: UnrecordedCount | null } & QuotaUse): void;
+  ended(
+    run: {
+      tenantId: string;
+      runId: string;
+      isBooked: boolean;
+      isLost: boolean;
+      count: UnrecordedCount | null;
+    } & QuotaUse,
+  ): void;
 }
 
 export const quotaUse = (tokens: number | null | undefined, cost: CostMicros | null): QuotaUse => ({

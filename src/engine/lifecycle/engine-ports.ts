@@ -1,10 +1,11 @@
+import type { FrameSource } from '../../contract/operation.ts';
 import type { StopSwitch } from '../../core/emergency.ts';
 import type { LazyUnit } from '../../db/batched-writes.ts';
 import type { Statement } from '../../db/statement.ts';
 import type { ActiveRun, RunPlan } from '../active-run.ts';
 import type { AgentMemory, RunAttachments } from '../context/index.ts';
 import type { ContentGuards, Pause, QuotaPorts, TreeLimits } from '../control/index.ts';
-import type { RecordPorts, RunListeners } from '../record/index.ts';
+import type { LateClosing, RecordPorts, RunListeners, UnitFailure } from '../record/index.ts';
 import type { RunFailure } from '../run-failure.ts';
 import type { ChildPorts, TurnPorts } from '../turn/index.ts';
 
@@ -42,15 +43,27 @@ export interface ClosingPorts extends RecordPorts, QuotaPorts {
   readonly memory: AgentMemory;
 }
 
+/** Runs of this process, as others know them that share its store. */
+export interface SharedRuns {
+  /** After each commit of a run. */
+  announce(runId: string): void;
+  /** The log of a run from there on, once another process has closed the run or executes it. */
+  log(tenantId: string, runId: string, from: number): FrameSource;
+}
+
 /** Everything the engine needs of the outside, and what it counts with. */
 export interface EnginePorts extends TurnPorts, OpeningPorts, ClosingPorts, ChildPorts {
   readonly settings: EngineSettings;
   readonly stops: StopSwitch;
   /** Null: no module listens to events. */
   readonly listeners: RunListeners | null;
+  /** Null: the store has one owner. */
+  readonly shared: SharedRuns | null;
   enqueue(unit: LazyUnit): void;
-  /** Writes one unit once the store takes it again. */
-  closeLater(runId: string, statements: readonly Statement[]): void;
+  /** Why the store did not take a unit. */
+  failureOf(error: unknown): UnitFailure;
+  /** Writes the end of a run once the store takes it again. */
+  closeLater(run: { readonly id: string; readonly tenantId: string }, late: LateClosing): void;
 }
 
 export type EngineSettings = TurnPorts['settings'] &

@@ -114,18 +114,24 @@ export const createRunEngine = (outside: Omit<EnginePorts, 'metrics'>): RunEngin
   const idleWaiters: (() => void)[] = [];
   // What is sent before it was inspected is not recorded: a guard may still mask or block the whole message.
   const recordsDeltas = ports.guards === null || !ports.guards.output || ports.guards.buffersStreams;
+  const { shared } = ports;
+  const announce = shared === null ? null : shared.announce;
   let stopped = false;
 
-  const logFor = (plan: RunPlan): RunLog =>
-    new RunLog(
+  const logFor = (plan: RunPlan): RunLog => {
+    const held = heldOf(plan);
+    return new RunLog(
       {
         enqueue: (unit) => ports.enqueue(unit),
-        closeLater: (runId, statements) => ports.closeLater(runId, statements),
+        closeLater: (id, late) => ports.closeLater({ id, tenantId: plan.tenantId }, late),
         warnings: (runId) => {
           const run = runs.get(runId);
           return run === undefined ? [] : warningFrames(run);
         },
         lost: (runId) => runs.get(runId)?.stop({ kind: 'lost' }),
+        failureOf: ports.failureOf,
+        announce,
+        elsewhere: shared === null ? null : (runId, from) => shared.log(plan.tenantId, runId, from),
         packStatement: (runId, first, last, events) => ports.journal.packed(plan.tenantId, runId, first, last, events),
         now: ports.now,
         heard: heardBy(plan, ports),
@@ -142,9 +148,11 @@ export const createRunEngine = (outside: Omit<EnginePorts, 'metrics'>): RunEngin
         recording: recording.enabled,
         recordMessageDeltas: recording.recordMessageDeltas && recordsDeltas,
         recordReasoningDeltas: recording.recordReasoningDeltas && recordsDeltas,
-        held: heldOf(plan),
+        held,
+        open: shared === null || held !== null ? null : ports.journal.open(plan.tenantId, plan.id),
       },
     );
+  };
 
   const start = (plan: RunPlan): ActiveRun => {
     // Whoever starts runs has asked before; this also holds for children, replays and what was under way then. It throws

@@ -58,6 +58,7 @@ export const tellEnd = (run: ActiveRun, ports: QuotaPorts, { status }: RunOutcom
     tenantId,
     runId: run.id,
     isBooked: status !== 'Queued' && run.log.endStored,
+    isLost: run.stopReason?.kind === 'lost',
     count: unrecordedCount,
     ...quotaUse(run.usage.totalTokens, run.cost),
   });

@@ -89,9 +89,13 @@ export const requeueRun = async (
   return outcomeOf(run, 'Queued', failure, ports.now());
 };
 
-/** Leaves the run to the worker that has its job now. */
+/** Leaves the run to the process that has closed it, or has its job now. */
 export const abandonRun = (run: ActiveRun, ports: ClosingPorts): RunOutcome => {
   run.log.abandon();
-  const failure = new RunFailure('Infrastructure', 'orphaned', 'Another worker has taken the run over.');
+  ports.log.warn(
+    { runId: run.id, requestId: run.plan.requestId, tenantId: run.plan.tenantId },
+    'A run was closed or taken over by another process: nothing more of it is written here',
+  );
+  const failure = new RunFailure('Infrastructure', 'orphaned', 'Another process has closed the run or taken it over.');
   return outcomeOf(run, 'Failed', failure, ports.now());
 };

@@ -37,6 +37,7 @@ export {
   type RunListeners,
 } from './run-listeners.ts';
 export { RunLog } from './run-log.ts';
+export type { LateClosing, UnitFailure } from './run-log-ports.ts';
 export { createRunMetrics } from './run-metrics.ts';
 export { RunTrace, type TraceOrigin, traceparentOf, versionText } from './run-trace.ts';
 export {

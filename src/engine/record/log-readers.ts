@@ -27,7 +27,8 @@ export class LogReaders {
     return () => listeners.delete(onFrames);
   }
 
-  source(): FrameSource {
+  /** `rest`: where the log goes on when this one has ended before the run; null: nowhere. */
+  source(rest: (() => FrameSource | null) | null): FrameSource {
     const early: Frame[] = [];
     let isOver = false;
     const stop = this.subscribe(
@@ -37,12 +38,35 @@ export class LogReaders {
       },
     );
     return {
-      subscribe: (onFrames, onEnd) => {
+      subscribe: (onFrames, onEnd, drained) => {
         stop();
         if (early.length > 0) onFrames(early);
+        if (rest !== null) return this.#subscribeOn(rest, onFrames, onEnd, drained);
         if (isOver) onEnd();
         return isOver ? () => undefined : this.subscribe(onFrames, onEnd);
       },
+    };
+  }
+
+  #subscribeOn(
+    rest: () => FrameSource | null,
+    onFrames: Listener,
+    onEnd: () => void,
+    drained: (() => Promise<void> | undefined) | undefined,
+  ): () => void {
+    let isGone = false;
+    let leave: () => void = () => undefined;
+    const goOn = (): void => {
+      if (isGone) return;
+      const source = rest();
+      if (source === null) onEnd();
+      else leave = source.subscribe(onFrames, onEnd, drained);
+    };
+    const stop = this.subscribe(onFrames, goOn);
+    return () => {
+      isGone = true;
+      stop();
+      leave();
     };
   }
 

@@ -127,6 +127,8 @@ export interface RunJournal {
   /** A queued row that starts: fails its unit when the row is not Queued any more. */
   begun(run: OpenedRun): readonly Statement[];
   closed(run: ClosedRun): readonly Statement[];
+  /** Changes nothing, and fails its unit unless the run is Running. */
+  open(tenantId: string, runId: string): Statement;
   packed(tenantId: string, runId: string, firstSequence: number, lastSequence: number, events: string): Statement;
   /** The ledger entry that stands before the call is made. */
   toolPending(entry: ToolCallEntry): readonly Statement[];

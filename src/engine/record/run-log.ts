@@ -3,11 +3,18 @@ import type { LazyUnit } from '../../db/batched-writes.ts';
 import { ConditionFailedError, type Statement } from '../../db/statement.ts';
 import { encodePack, type LoggedEvent, toFrame } from './event-pack.ts';
 import { LogReaders } from './log-readers.ts';
-import type { RunLogOptions, RunLogPorts } from './run-log-ports.ts';
+import type { LateClosing, RunLogOptions, RunLogPorts } from './run-log-ports.ts';
+import {
+  type CloseResult,
+  type Closing,
+  type ClosingWrites,
+  type Flight,
+  lastWords,
+  type RefusedStart,
+  type Waiter,
+} from './run-log-unit.ts';
 
 export type DeltaType = 'message.delta' | 'reasoning.delta';
-export type CloseResult = 'closed' | 'conflict' | 'lost';
-
 // A provider that sends a token every few milliseconds would make a frame of each. Text that follows the previous delta
 // sooner than this is held until the interval is over, so that a reader sees at most 50 frames a second per run.
 const deltaIntervalMs = 20;
@@ -16,39 +23,6 @@ interface HeldDelta {
   readonly type: DeltaType;
   readonly messageId: string;
   text: string;
-}
-
-interface Waiter {
-  readonly resolve: () => void;
-  readonly reject: (error: unknown) => void;
-}
-
-/** The first unit of a run, which the store did not take. */
-interface RefusedStart {
-  readonly events: readonly LoggedEvent[];
-  readonly statements: readonly Statement[];
-}
-
-/** What one unit carries while the store commits it. */
-interface Flight extends RefusedStart {
-  readonly waiters: Waiter[];
-  readonly closing: Closing | null;
-}
-
-/** What goes with the terminal event. */
-export interface ClosingWrites {
-  /** A frame outside the log that present subscribers get just before the terminal one. */
-  readonly notice: Frame | null;
-  /** Part of the recording, left out where that is off or has ended; `eventCount` is what the stored log then holds. */
-  recorded(eventCount: number): readonly Statement[];
-  /** What the conversation keeps of the turn: written in any case. */
-  readonly always: readonly Statement[];
-}
-
-interface Closing extends ClosingWrites {
-  readonly resolve: (result: CloseResult) => void;
-  /** The second attempt after a store failure: without what the recording may have broken. */
-  readonly alwaysOnly: boolean;
 }
 
 /**
@@ -224,8 +198,9 @@ export class RunLog implements LazyUnit {
 
   collect(): readonly Statement[] {
     const unit = this.#collected();
-    const { held } = this.#options;
-    return held === null || unit.length === 0 ? unit : [held, ...unit];
+    const { held, open } = this.#options;
+    const fence = held ?? (this.#flight?.events.length === 0 && this.#storedNext > 0 ? open : null);
+    return fence === null || unit.length === 0 ? unit : [fence, ...unit];
   }
 
   #collected(): readonly Statement[] {
@@ -240,7 +215,9 @@ export class RunLog implements LazyUnit {
     this.#closing = null;
     if (!this.#recording) {
       if (closing === null) return [];
-      return closing.alwaysOnly ? closing.always : [...closing.always, ...this.#lastWords(closing, events)];
+      return closing.alwaysOnly
+        ? closing.always
+        : [...closing.always, ...this.#lastWords(closing, events)(this.#stored)];
     }
     const first = events[0];
     const last = events.at(-1);
@@ -259,8 +236,9 @@ export class RunLog implements LazyUnit {
     for (const waiter of flight.waiters) waiter.resolve();
     if (this.#recording) this.#storedNext += flight.events.length;
     this.#endStored = flight.closing !== null && !flight.closing.alwaysOnly;
+    if (this.#ports.announce !== null) this.#ports.announce(this.runId);
     this.#deliver(flight.events, flight.closing);
-    if (flight.closing !== null) this.#end(flight.closing, flight.closing.alwaysOnly ? flight.events : null);
+    if (flight.closing !== null) this.#end(flight.closing, flight.closing.alwaysOnly ? flight.events : null, []);
   }
 
   failed(error: unknown): void {
@@ -268,7 +246,7 @@ export class RunLog implements LazyUnit {
     this.#flight = null;
     if (flight === null) return;
     this.#opened.resolve();
-    if (error instanceof ConditionFailedError && error.statement !== null && error.statement === this.#options.held) {
+    if (this.#abandoned || this.#isElsewhere(error)) {
       this.#lose(flight, error);
       return;
     }
@@ -284,14 +262,18 @@ export class RunLog implements LazyUnit {
     }
     if (this.#recording) this.#endRecording(flight, error);
     for (const waiter of flight.waiters) waiter.reject(error);
-    if (flight.closing !== null && flight.closing.always.length > 0 && !flight.closing.alwaysOnly) {
+    const { closing } = flight;
+    const isUnwritten = closing !== null && closing.always.length > 0 && !closing.alwaysOnly;
+    // A store that others write, too, and that is away may have written all of it: that is found out when it is back.
+    const isAway = isUnwritten && this.#ports.elsewhere !== null && this.#ports.failureOf(error) === 'away';
+    if (isUnwritten && !isAway) {
       this.#events = [...flight.events, ...this.#events];
-      this.#closing = { ...flight.closing, alwaysOnly: true };
+      this.#closing = { ...closing, alwaysOnly: true };
       this.#schedule();
       return;
     }
-    this.#deliver(flight.events, flight.closing);
-    if (flight.closing !== null) this.#end(flight.closing, flight.events);
+    this.#deliver(flight.events, closing);
+    if (closing !== null) this.#end(closing, flight.events, isAway ? closing.always : []);
   }
 
   /** Frames from now on, after their commit. The returned function ends the subscription. */
@@ -301,7 +283,17 @@ export class RunLog implements LazyUnit {
 
   /** The frames from now on as an answer; what comes before the reader subscribes is kept for it. */
   source(): FrameSource {
-    return this.#readers.source();
+    const { elsewhere } = this.#ports;
+    if (elsewhere === null) return this.#readers.source(null);
+    return this.#readers.source(() => (this.#abandoned ? elsewhere(this.runId, this.#committedNext) : null));
+  }
+
+  /** Whether a unit failed because another process has closed the run, or executes it now. */
+  #isElsewhere(error: unknown): boolean {
+    if (error instanceof ConditionFailedError)
+      return error.statement !== null && [this.#options.held, this.#options.open].includes(error.statement);
+    // What failed before may have been written all the same, and its numbers be this log's own.
+    return this.#recording && this.#storedNext > 0 && this.#ports.failureOf(error) === 'taken';
   }
 
   #lose(flight: Flight, error: unknown): void {
@@ -322,29 +314,26 @@ export class RunLog implements LazyUnit {
     this.#ports.recordingFailed(this.runId, isStart ? 'start' : 'event', error);
   }
 
-  /**
-   * The end of a run whose recording has ended, as one unit: its row, where the store has not even that, and its last event
-   * after the last one that was stored, so that the next reader finds a closed run with a log that says less.
-   */
-  #lastWords(closing: Closing, events: readonly LoggedEvent[]): readonly Statement[] {
-    const first = this.#opening?.events ?? [];
-    const at = this.#storedNext + first.length;
-    const terminal = events.at(-1);
-    // A run that was refused has no row, and gets no log either: nobody would ever find it, or remove it.
-    if (!this.#options.recording || terminal === undefined || at === 0) return [];
-    const pack = encodePack([...first, { ...terminal, sequence: at }]);
-    return [
-      ...(this.#opening?.statements ?? []),
-      ...closing.recorded(at + 1),
-      this.#ports.packStatement(this.runId, this.#storedNext, at, pack),
-    ];
+  /** As `next` of a late closing: what the store has, as far as it has told. */
+  get #stored(): number | null {
+    return this.#storedNext === 0 ? null : this.#storedNext;
   }
 
-  /** `lost`: the last events, where the store did not take the end of the run. */
-  #end(closing: Closing, lost: readonly LoggedEvent[] | null): void {
-    const late = lost === null ? [] : this.#lastWords(closing, lost);
-    const { held } = this.#options;
-    if (late.length > 0) this.#ports.closeLater(this.runId, held === null ? late : [held, ...late]);
+  #lastWords(closing: Closing, events: readonly LoggedEvent[]): LateClosing['recorded'] {
+    const terminal = events.at(-1);
+    // A run that was refused has no row, and gets no log either: nobody would ever find it, or remove it.
+    const hasRow = this.#storedNext > 0 || (this.#opening !== null && this.#opening.events.length > 0);
+    if (!this.#options.recording || terminal === undefined || !hasRow) return () => [];
+    return lastWords(this.runId, this.#ports, this.#opening, closing, terminal);
+  }
+
+  /** `lost`: the last events, where the store did not take the end of the run; `always`: nor what goes with it. */
+  #end(closing: Closing, lost: readonly LoggedEvent[] | null, always: readonly Statement[]): void {
+    if (lost !== null) {
+      const recorded = this.#lastWords(closing, lost);
+      if (always.length > 0 || recorded(this.#stored).length > 0)
+        this.#ports.closeLater(this.runId, { held: this.#options.held, always, recorded });
+    }
     this.#finish();
     closing.resolve('closed');
   }

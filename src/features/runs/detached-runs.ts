@@ -13,7 +13,7 @@ import {
 } from '../../engine/record/index.ts';
 import { type RunFailure, storedError } from '../../engine/run-failure.ts';
 import type { ActiveQuotas } from '../quotas/index.ts';
-import { type RunStore, runStore } from './runs.store.ts';
+import { runStore } from './runs.store.ts';
 
 export interface FailedStart {
   readonly runId: string;
@@ -38,23 +38,24 @@ export type UnitStep = (stores: UnitOfWork) => Promise<void>;
 
 interface DetachedDeps {
   readonly storage: Pick<Storage, 'transaction'>;
-  readonly store: RunStore;
   readonly journal: RunJournal;
   readonly recordingEnabled: boolean;
   readonly listeners: RunListeners | null;
   /** Null: runs do not count against quotas. */
   readonly quotas: Pick<ActiveQuotas, 'unexecuted'> | null;
+  /** Tells who follows the run from another process. */
+  announce(runId: string): void;
   readonly now: () => number;
 }
 
 /** Rows and logs of runs that no engine executes: refused at their start, still queued, or left by a dead process. */
 export const createDetachedRuns = ({
   storage,
-  store,
   journal,
   recordingEnabled,
   listeners,
   quotas,
+  announce,
   now,
 }: DetachedDeps) => {
   const logged = (first: number, events: readonly (readonly [string, Record<string, unknown>])[]): LoggedEvent[] =>
@@ -136,7 +137,6 @@ export const createDetachedRuns = ({
     async close(row: RunRow, closing: Closing, also?: UnitStep): Promise<boolean> {
       const at = now();
       const error = storedError(closing.failure);
-      const sequence = (await store.lastSequence(row.id)) + 1;
       const durationMs = row.started_at === null ? 0 : at - row.started_at;
       const terminal =
         closing.status === 'Failed'
@@ -153,19 +153,22 @@ export const createDetachedRuns = ({
         error_message: error.message,
         error_fingerprint: error.fingerprint,
         error_provider: error.provider === undefined ? null : JSON.stringify(error.provider),
-        event_count: sequence + 1,
       };
       const dropped = closing.status === 'Failed' && closing.keepsTurn === true ? [] : [journal.stepsDropped(row.id)];
-      const events = logged(sequence, [terminal]);
       const settled = quotas?.unexecuted.closing(row.id) ?? [];
-      const rows = [pack(row.tenant_id, row.id, sequence, events), ...dropped, ...settled];
       try {
-        await storage.transaction(async (stores) => {
-          await stores(runStore).closeFrom(row, row.status, end);
-          await stores.write(rows);
+        const events = await storage.transaction(async (stores) => {
+          const runs = stores(runStore);
+          // In the unit: the process of the run may be alive, and write the event that this one would be.
+          const sequence = (await runs.lastSequence(row.id)) + 1;
+          const last = logged(sequence, [terminal]);
+          await runs.closeFrom(row, row.status, { ...end, event_count: sequence + 1 });
+          await stores.write([pack(row.tenant_id, row.id, sequence, last), ...dropped, ...settled]);
           await also?.(stores);
+          return last;
         });
         quotas?.unexecuted.closed(row.tenant_id, row.id);
+        announce(row.id);
         const { tenant_id: tenantId, agent_name: agentName, id: runId, session_id: sessionId, user_id: userId } = row;
         tell({ tenantId, agentName, runId, sessionId, userId }, row.root_run_id, events);
         return true;

@@ -4,6 +4,7 @@ import type { Clock } from '../../core/clock.ts';
 import type { Config } from '../../core/config/schema.ts';
 import type { Logger } from '../../core/logger.ts';
 import type { Telemetry } from '../../core/telemetry/telemetry.ts';
+import type { Announcements } from '../../db/announcements.ts';
 import type { BatchedWrites } from '../../db/batched-writes.ts';
 import type { Storage } from '../../db/storage.ts';
 import type { AgentSource } from '../../engine/compiled-agent.ts';
@@ -25,6 +26,7 @@ import type { SessionsFeature } from '../sessions/index.ts';
 import { createCostRecalculation } from './cost-recalculation.ts';
 import { createDetachedRuns, type DetachedRuns } from './detached-runs.ts';
 import { engineSettings } from './engine-settings.ts';
+import { createFollowedRuns } from './followed-runs.ts';
 import {
   createChildPlans,
   createLaunch,
@@ -37,6 +39,8 @@ import {
 import { createLostRuns } from './lost-runs.ts';
 import { createResponseCache } from './response-cache.store.ts';
 import { createRunAccess } from './run-access.ts';
+import { createRunAudience } from './run-audience.ts';
+import { lostRunSource } from './run-event-source.ts';
 import { createRunJobs } from './run-jobs.ts';
 import { createRunJournal } from './run-journal.store.ts';
 import { createLateClosings } from './run-late-closings.ts';
@@ -50,12 +54,16 @@ import { runJobHandler } from './runs.job.ts';
 import type { RunComparisonSide } from './runs.schema.ts';
 import { runService } from './runs.service.ts';
 import { type RunStore, runStore } from './runs.store.ts';
+import { unitFailure } from './unit-failure.ts';
 import { unpricedRuns } from './unpriced-runs.store.ts';
 
 export interface RunsDeps extends Pick<LaunchDeps, 'lifecycle' | 'stops'> {
   readonly config: Config;
   readonly storage: Storage;
   readonly batch: BatchedWrites;
+  /** True: other processes write the store, too. */
+  readonly shared: boolean;
+  readonly announcements: Announcements;
   readonly agents: AgentSource;
   readonly sessions: Pick<SessionsFeature, 'store' | 'places' | 'access'>;
   readonly writes: ReturnType<typeof createRunWrites>;
@@ -140,16 +148,25 @@ export const runsFeature = (deps: RunsDeps) => {
     recordingEnabled: settings.recording.enabled,
   };
   const traces = storage.stores(runTraceStore);
-  const detached = createDetachedRuns(base);
+  const announce = (runId: string): void => deps.announcements.announce('run-events', runId);
+  const detached = createDetachedRuns({ ...base, announce });
   const lost = createLostRuns({ ...base, sessions: deps.sessions.store, detached });
   const recovery = { runs: store, lost, jobs, log, now };
   const responses = storage.stores(createResponseCache(clock, log, deps.batch));
   const lateClosings = createLateClosings({
     ...base,
+    announce,
     written: (runId) => deps.quotas?.engine.writtenLate(runId),
     dropped: (runId) => deps.quotas?.engine.recordDropped(runId),
   });
-  const engine = createRunEngine({
+  const followed = createFollowedRuns({
+    store,
+    announcements: deps.announcements,
+    pollIntervalMs: Host.RunEventPollInterval,
+    clock,
+  });
+  const audience = createRunAudience(deps.announcements, clock, (runId) => engine.active(runId) !== undefined);
+  const engine: RunEngine = createRunEngine({
     ...base,
     children: createChildPlans(deps),
     responses,
@@ -172,7 +189,14 @@ export const runsFeature = (deps: RunsDeps) => {
     approvals: deps.gate,
     pauses: deps.pauseJournal,
     quotas: deps.quotas?.engine ?? null,
+    shared: deps.shared
+      ? {
+          announce: audience.tell,
+          log: (tenantId, runId, from) => lostRunSource({ store, engine, followed }, tenantId, runId, from),
+        }
+      : null,
     enqueue: deps.batch.enqueue,
+    failureOf: unitFailure(storage.dialect),
     closeLater: lateClosings.add,
     after: clock.after,
   });
@@ -204,7 +228,7 @@ export const runsFeature = (deps: RunsDeps) => {
         ...executing,
         start,
         cancelQueued: runJobs.cancelQueued,
-        pollIntervalMs: Host.RunEventPollInterval,
+        followed,
       }),
     },
     launch,
@@ -237,6 +261,8 @@ export const runsFeature = (deps: RunsDeps) => {
     close(): Promise<void> {
       responses.close();
       reconciliation?.close();
+      followed.close();
+      audience.close();
       return lateClosings.close();
     },
   };

@@ -1,26 +1,28 @@
 import type { Frame, FrameSource } from '../../contract/operation.ts';
 import { terminalEvents } from '../../contract/run-outcome.ts';
-import type { Clock, Timer } from '../../core/clock.ts';
-import type { RunEngine } from '../../engine/lifecycle/index.ts';
+import type { LiveRuns } from '../../engine/lifecycle/index.ts';
 import { decodePack, type RunLog } from '../../engine/record/index.ts';
-import type { RunStore } from './runs.store.ts';
+import { problemCode, type StoredRunError } from '../../engine/run-failure.ts';
+import type { FollowedRuns } from './followed-runs.ts';
+import type { LogHead, RunStore } from './runs.store.ts';
 
-interface EventSourceDeps {
-  readonly store: RunStore;
-  readonly engine: RunEngine;
-  /** How often the store is asked for a run that does not execute here. */
-  readonly pollIntervalMs: number;
-  readonly clock: Pick<Clock, 'after'>;
+export interface EventSourceDeps {
+  readonly store: Pick<RunStore, 'get' | 'packs'>;
+  readonly engine: Pick<LiveRuns, 'active'>;
+  /** Runs that do not execute here. */
+  readonly followed: FollowedRuns;
 }
 
 // Rows read at once: a long log is sent in pieces, so that neither side holds all of it.
 const packsPerRead = 64;
 
+const isOver = (status: string | null | undefined): boolean => status !== 'Queued' && status !== 'Running';
+
 const hasEnd = (frames: readonly Frame[]): boolean => frames.some(({ event }) => terminalEvents.has(event));
 
 /** One reader of one run: the stored part first, then the live part, without a gap between them. */
 const createEventReader = (
-  { store, engine, clock, pollIntervalMs }: EventSourceDeps,
+  { store, engine, followed }: EventSourceDeps,
   tenantId: string,
   runId: string,
   from: number,
@@ -32,8 +34,22 @@ const createEventReader = (
   let stopped = false;
   let sawEnd = false;
   let unsubscribe: () => void = () => undefined;
-  let timer: Timer | null = null;
+  let unfollow: (() => void) | null = null;
+  let head: LogHead | null = null;
+  let isDue = false;
+  let failure: { readonly error: unknown } | null = null;
   let wakeUp: () => void = () => undefined;
+
+  /** Called once for each change, or once for several: a reader that is at it reads on. */
+  const changed = (seen: LogHead | null): void => {
+    head = seen ?? head;
+    isDue = true;
+    wakeUp();
+  };
+  const failed = (error: unknown): void => {
+    failure = { error };
+    changed(null);
+  };
 
   /** The stored events below `until`; true when the terminal one was among them. */
   const drainStore = async (until: number): Promise<boolean> => {
@@ -78,6 +94,22 @@ const createEventReader = (
     return sawEnd || stopped;
   };
 
+  /** Waits for more of a log that is written elsewhere; true when the run is over. */
+  const wait = async (): Promise<boolean> => {
+    if (unfollow === null) {
+      if (isOver((await store.get(tenantId, runId))?.status)) return true;
+      if (!stopped) unfollow = followed.follow(runId, { changed, failed });
+    }
+    if (head !== null && isOver(head.status)) return true;
+    if (!isDue && !stopped)
+      await new Promise<void>((resolve) => {
+        wakeUp = resolve;
+      });
+    isDue = false;
+    if (failure !== null) throw failure.error;
+    return false;
+  };
+
   return {
     async read(): Promise<void> {
       try {
@@ -88,27 +120,43 @@ const createEventReader = (
             continue;
           }
           if (await drainStore(Number.POSITIVE_INFINITY)) break;
-          const row = await store.get(tenantId, runId);
+          if (!(await wait())) continue;
           // Read once more after the row was seen closed: its terminal event was committed with it.
-          if (row?.status !== 'Queued' && row?.status !== 'Running') {
-            await drainStore(Number.POSITIVE_INFINITY);
-            break;
-          }
-          await new Promise<void>((resolve) => {
-            wakeUp = resolve;
-            timer = clock.after(pollIntervalMs, resolve);
-          });
+          await drainStore(Number.POSITIVE_INFINITY);
+          break;
         }
       } finally {
+        unfollow?.();
         if (!stopped) end();
       }
     },
     stop(): void {
       stopped = true;
       unsubscribe();
-      timer?.stop();
+      unfollow?.();
       wakeUp();
     },
+  };
+};
+
+/** What tells a streaming caller of a failure, outside the log: the code that a JSON caller gets. */
+const errorFrame = ({ data }: Frame): Frame => {
+  const { error } = JSON.parse(data) as { readonly error: StoredRunError };
+  const { type, message } = error;
+  return { event: 'error', data: JSON.stringify({ code: problemCode(error.class, type), errorType: type, message }) };
+};
+
+/** The rest of an answer whose run this process has lost: what the log says of it, with the error that its caller would get. */
+export const lostRunSource = (deps: EventSourceDeps, tenantId: string, runId: string, from: number): FrameSource => {
+  const source = runEventSource(deps, tenantId, runId, from);
+  return {
+    subscribe: (onFrames, onEnd, drained) =>
+      source.subscribe(
+        (frames) =>
+          onFrames(frames.flatMap((frame) => (frame.event === 'run.failed' ? [errorFrame(frame), frame] : [frame]))),
+        onEnd,
+        drained,
+      ),
   };
 };
 

@@ -203,6 +203,15 @@ export const createRunJournal = (currency: string | null, counters: RunCounters 
         const use = quotaUse(run.usage?.totalTokens, run.cost);
         return [close(run), ...(counters?.closed({ id, tenantId, rootRunId, tree, use }) ?? [])];
       },
+      open: updateStatement(
+        db,
+        'runs',
+        (tenantId: string, runId: string) => ({
+          set: { status: 'Running' },
+          where: { tenant_id: tenantId, id: runId, status: 'Running' },
+        }),
+        { mustChange: true },
+      ),
       packed: insertStatement(
         db,
         'run_events',

@@ -1,6 +1,7 @@
 import { AcpError, invalidField } from '../../contract/errors.ts';
 import type { OperationInput, OperationReply, StreamReply } from '../../contract/operation.ts';
 import { checkRunBody } from '../../contract/run-body.ts';
+import type { RunErrorClass } from '../../contract/run-outcome.ts';
 import type { AgentRunRequest } from '../../contract/run-request.ts';
 import type { CallContext, IdempotentCall } from '../../core/context.ts';
 import type { ActiveRun, RunOutcome } from '../../engine/active-run.ts';
@@ -8,11 +9,13 @@ import { waitingApprovals, waitingClientCalls } from '../../engine/control/index
 import { type LiveRuns, notAdmitted, warningsOf } from '../../engine/lifecycle/index.ts';
 import { type PriceList, publicCost } from '../../engine/pricing.ts';
 import type { PayloadSettings } from '../../engine/record/index.ts';
+import { RunFailure } from '../../engine/run-failure.ts';
 import { structuredOutput } from '../../engine/turn/index.ts';
 import { hasAnswers } from '../sessions/index.ts';
 import { type Entrance, failureError, type Launch } from './launch/index.ts';
 import type { runOperations } from './runs.operations.ts';
 import type { AgentRunResponse } from './runs.schema.ts';
+import type { RunStore } from './runs.store.ts';
 
 type StartOperation = (typeof runOperations)['start'];
 type StartInput = OperationInput<StartOperation>;
@@ -22,6 +25,7 @@ type PlainReply = Exclude<StartReply, StreamReply>;
 export interface RunStartDeps {
   readonly launch: Pick<Launch, 'enter' | 'start' | 'queue'>;
   readonly engine: Pick<LiveRuns, 'cancel'>;
+  readonly store: Pick<RunStore, 'get'>;
   readonly prices: PriceList;
   readonly prefix: string;
   readonly settings: { readonly payloads: PayloadSettings };
@@ -108,6 +112,15 @@ const cancelOnDisconnect = (deps: RunStartDeps, context: CallContext, run: Activ
   if (context.signal.aborted) cancel();
 };
 
+/** How another process has ended a run that this one lost; null: it did not, or that is not known. */
+const endElsewhere = async ({ store }: RunStartDeps, { stopReason, plan }: ActiveRun): Promise<RunFailure | null> => {
+  if (stopReason?.kind !== 'lost') return null;
+  // A store that cannot be read has told this process that the run is lost, and no more.
+  const row = await store.get(plan.tenantId, plan.id).catch(() => undefined);
+  if (row?.error_class == null) return null;
+  return new RunFailure(row.error_class as RunErrorClass, row.error_type ?? 'internal', row.error_message ?? '');
+};
+
 /** A run over the API: answered as a stream, with its outcome, or with where it can be found later. */
 export const createRunStart = (deps: RunStartDeps) => {
   const runToEnd = async (context: CallContext, input: StartInput, entrance: Entrance): Promise<PlainReply> => {
@@ -115,7 +128,7 @@ export const createRunStart = (deps: RunStartDeps) => {
     const run = await deps.launch.start(entrance);
     if (input.query.onDisconnect === 'cancel') cancelOnDisconnect(deps, context, run);
     const outcome = await run.done;
-    if (outcome.failure !== null) throw failureError(outcome.failure, run.id);
+    if (outcome.failure !== null) throw failureError((await endElsewhere(deps, run)) ?? outcome.failure, run.id);
     return {
       status: 200,
       body: answerBody(deps, run, outcome),

@@ -2,12 +2,12 @@ import { AcpError } from '../../contract/errors.ts';
 import { ok } from '../../contract/operation.ts';
 import { clampPaging } from '../../contract/schema.ts';
 import type { RunAuthorization } from '../../core/caller/run-authorization.ts';
-import type { Clock } from '../../core/clock.ts';
 import type { Handlers } from '../../core/context.ts';
 import { isoTime } from '../../core/iso-time.ts';
 import type { RunRow, ToolInvocationRow } from '../../db/tables.ts';
 import type { RunEngine } from '../../engine/lifecycle/index.ts';
 import type { SessionAccess } from '../sessions/index.ts';
+import type { FollowedRuns } from './followed-runs.ts';
 import type { RunAccess } from './run-access.ts';
 import { runEventSource } from './run-event-source.ts';
 import type { RunJobs } from './run-jobs.ts';
@@ -27,8 +27,7 @@ export interface RunServiceDeps {
   readonly owners: Pick<SessionAccess, 'listOwner'>;
   readonly engine: RunEngine;
   readonly cancelQueued: RunJobs['cancelQueued'];
-  readonly pollIntervalMs: number;
-  readonly clock: Pick<Clock, 'after'>;
+  readonly followed: FollowedRuns;
 }
 
 /** Runs below `row` among the rows of its tree. */

@@ -13,6 +13,14 @@ export interface TreeMember {
   readonly agentVersion: number | null;
 }
 
+/** How far a run has come. */
+export interface LogHead {
+  /** Null: there is no such run. */
+  readonly status: string | null;
+  /** -1: nothing of its log is stored, or not any more. */
+  readonly lastSequence: number;
+}
+
 export interface RecordedInput {
   readonly messages: readonly ChatMessage[];
   readonly context: RunInputContext;
@@ -22,6 +30,9 @@ const noContext: RunInputContext = { culture: null, parameters: {}, historyLengt
 
 // A tree is truncated at this many runs, as the tree operation promises; larger sums would only slow every listing.
 const maxTreeRows = 200;
+
+// Few enough for the parameters that a statement may have.
+const headsPerQuery = 500;
 
 export const runStore = defineStore((storage) => {
   const runsOf = (tenantId: string) => storage.db.selectFrom('runs').where('tenant_id', '=', tenantId);
@@ -106,6 +117,29 @@ export const runStore = defineStore((storage) => {
         lastSequence: row.last_sequence,
         events: storage.rows.open('run_events', tenantId, row).events,
       }));
+    },
+    /** How far these runs of any tenant have come. */
+    async heads(runIds: readonly string[]): Promise<ReadonlyMap<string, LogHead>> {
+      const heads = new Map<string, LogHead>();
+      for (let at = 0; at < runIds.length; at += headsPerQuery) {
+        const rows = await storage.db
+          .selectFrom('runs')
+          .select((eb) => [
+            'id',
+            'status',
+            eb
+              .selectFrom('run_events')
+              .select('last_sequence')
+              .whereRef('run_events.run_id', '=', 'runs.id')
+              .orderBy('first_sequence', 'desc')
+              .limit(1)
+              .as('last_sequence'),
+          ])
+          .where('id', 'in', runIds.slice(at, at + headsPerQuery))
+          .execute();
+        for (const { id, status, last_sequence: last } of rows) heads.set(id, { status, lastSequence: last ?? -1 });
+      }
+      return heads;
     },
     async toolInvocations(tenantId: string, runId: string, limit: number): Promise<readonly ToolInvocationRow[]> {
       const rows = await settledCalls(tenantId, runId).selectAll().orderBy('settled_order').limit(limit).execute();

@@ -100,6 +100,8 @@ const openEngine = async (t: TestContext) => {
     },
     quotas: null,
     listeners: null,
+    shared: null,
+    failureOf: () => null,
     pauses: { opened: () => [] },
     stops: { reason: () => null, current: () => null },
     journal: storage.stores(createRunJournal(null, null)),

@@ -5,7 +5,7 @@ import type { LazyUnit } from '../../../src/db/batched-writes.ts';
 import { ConditionFailedError, type Statement } from '../../../src/db/statement.ts';
 import { decodePack, encodePack } from '../../../src/engine/record/event-pack.ts';
 import { RunLog } from '../../../src/engine/record/run-log.ts';
-import type { RunLogOptions } from '../../../src/engine/record/run-log-ports.ts';
+import type { LateClosing, RunLogOptions, RunLogPorts } from '../../../src/engine/record/run-log-ports.ts';
 
 interface StoredPack {
   readonly first: number;
@@ -15,6 +15,9 @@ interface StoredPack {
 
 const note = (sql: string): Statement => ({ sql, parameters: [] });
 
+const taken = new Error('taken');
+const away = new Error('away');
+
 /** A log whose store commits when the test says so, with a clock that the test turns. */
 class LogBench {
   now = 1_000_000;
@@ -23,12 +26,12 @@ class LogBench {
   readonly packs: StoredPack[] = [];
   readonly written: string[] = [];
   /** What is left to be written once the store takes it again. */
-  readonly later: string[][] = [];
+  readonly later: LateClosing[] = [];
   ended = false;
   readonly log: RunLog;
   #queue: LazyUnit[] = [];
 
-  constructor(options: Partial<RunLogOptions> = {}) {
+  constructor(options: Partial<RunLogOptions> = {}, shared: Partial<RunLogPorts> = {}) {
     this.log = new RunLog(
       {
         enqueue: (unit) => void this.#queue.push(unit),
@@ -38,7 +41,11 @@ class LogBench {
         recordingFailed: (_runId, stage) => void this.failures.push(stage),
         lost: () => void this.failures.push('lost'),
         warnings: () => [],
-        closeLater: (_runId, statements) => void this.later.push(statements.map(({ sql }) => sql)),
+        closeLater: (_runId, late) => void this.later.push(late),
+        failureOf: (error) => (error === taken ? 'taken' : error === away ? 'away' : null),
+        announce: null,
+        elsewhere: null,
+        ...shared,
       },
       {
         runId: 'r',
@@ -47,6 +54,7 @@ class LogBench {
         recordMessageDeltas: true,
         recordReasoningDeltas: true,
         held: null,
+        open: null,
         ...options,
       },
     );
@@ -284,6 +292,100 @@ test("JOB-30 a log whose job is another worker's writes nothing more, and tells 
     bench.stored.map((frame) => frame.event),
     ['run.started'],
   );
+});
+
+const open = note('open');
+
+/** The ports of a process that shares its store; the log goes on elsewhere with one frame, and ends. */
+const sharing = (told: string[]): Partial<RunLogPorts> => ({
+  announce: (runId) => void told.push(runId),
+  elsewhere: (_runId, from) => ({
+    subscribe(onFrames, onEnd) {
+      onFrames([{ id: from, event: 'run.failed', data: '{}' }]);
+      onEnd();
+      return () => undefined;
+    },
+  }),
+});
+
+test('RUN-74 a log that somebody else has gone on with writes nothing more, and its answer goes on from there', async () => {
+  const told: string[] = [];
+  const bench = new LogBench({ open }, sharing(told));
+  const answer: Frame[] = [];
+  let isOver = false;
+  bench.log.append('run.started', {});
+  bench.commit();
+  assert.deepEqual(told, ['r']);
+  bench.log.source().subscribe(
+    (frames) => void answer.push(...frames),
+    () => {
+      isOver = true;
+    },
+  );
+  bench.log.append('tool.invoking', {});
+  const written = bench.log.write([note('ledger')]);
+  bench.commit(taken);
+  await assert.rejects(written, taken);
+  assert.deepEqual([bench.failures, bench.ended, told], [['lost'], true, ['r']]);
+  assert.deepEqual([answer.map(({ id, event }) => [id, event]), isOver], [[[1, 'run.failed']], true]);
+  assert.equal(await bench.close(), 'lost');
+  bench.commit();
+  assert.deepEqual([bench.written, bench.later, bench.packs.length], [[], [], 1]);
+});
+
+test('RUN-74 a unit without events asks whether the run is open, one with events does not', async () => {
+  const bench = new LogBench({ open }, sharing([]));
+  bench.log.write([note('row')]).catch(() => undefined);
+  bench.log.append('run.started', {});
+  bench.commit();
+  await Promise.all([bench.log.write([note('step')]), bench.commit()]);
+  assert.deepEqual(bench.written, ['row', 'open', 'step']);
+  const refused = bench.log.write([note('step')]);
+  bench.commit(new ConditionFailedError(open));
+  await assert.rejects(refused);
+  assert.deepEqual(bench.failures, ['lost']);
+});
+
+test('RUN-28 a first unit that meets the id of another run is no loss of this one', async () => {
+  const bench = new LogBench({ open }, sharing([]));
+  bench.log.append('run.started', {});
+  bench.commit(taken);
+  assert.deepEqual([bench.failures, bench.ended], [['start'], false]);
+});
+
+test('RUN-17 an end that may have been written waits whole where others write the store, and finds its number by what is stored', async () => {
+  const bench = new LogBench({ open }, sharing([]));
+  bench.log.append('run.started', {});
+  bench.commit();
+  const closed = bench.close({ always: [note('turn')] });
+  bench.commit(away);
+  assert.equal(await closed, 'closed');
+  const [late] = bench.later;
+  assert.deepEqual(
+    late?.always.map(({ sql }) => sql),
+    ['turn'],
+  );
+  const words = (next: number | null) =>
+    (late?.recorded(next) ?? []).map(({ sql, parameters }) => (sql === 'pack' ? parameters.slice(0, 2) : sql));
+  assert.deepEqual(words(1), ['close 2', [1, 1]]);
+  assert.deepEqual(words(4), ['close 5', [4, 4]], 'a unit whose commit was not heard of stands before it');
+  assert.deepEqual(words(null), [], 'a run that is not there any more gets no log');
+});
+
+test('RUN-17 a run whose start was not heard of is closed with its row, or after it', async () => {
+  const bench = new LogBench({ open }, sharing([]));
+  bench.log.write([note('row')]).catch(() => undefined);
+  bench.log.append('run.started', {});
+  bench.commit(away);
+  const closed = bench.close();
+  bench.commit(away);
+  await closed;
+  const words = (next: number | null) =>
+    (bench.later[0]?.recorded(next) ?? []).map(({ sql, parameters }) =>
+      sql === 'pack' ? parameters.slice(0, 2) : sql,
+    );
+  assert.deepEqual(words(null), ['row', 'close 2', [0, 1]]);
+  assert.deepEqual(words(1), ['close 2', [1, 1]]);
 });
 
 test('RUN-26 the error frame comes right before the terminal one, after all that happened earlier', () => {
