@@ -20,15 +20,18 @@ export interface Listener {
 export interface Announcements {
   /**
    * Tells the other processes, never this one. After the commit of what it is about: who hears of it reads the store at
-   * once. Nothing is waited for; equal keys of one moment are told once. A key has at most 512 bytes and no line break.
+   * once. Nothing is waited for; equal keys of one moment are told once. A key has at most 512 bytes and no white space.
    */
   announce(topic: Topic, key: string): void;
   /** Until the returned function is called. */
   listen(topic: Topic, listener: Listener): () => void;
+  /** True: others cannot be heard now, and what they change is seen by asking for it alone. */
+  deaf(): boolean;
 }
 
 /** Of a store that one process has to itself. */
 export const noAnnouncements: Announcements = {
   announce: () => undefined,
   listen: () => () => undefined,
+  deaf: () => false,
 };

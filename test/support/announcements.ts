@@ -27,6 +27,7 @@ export const announcementHub = (): AnnouncementHub => {
           listeners.add(listener);
           return () => void listeners.delete(listener);
         },
+        deaf: () => isCut,
       };
     },
     cut() {
