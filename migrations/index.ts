@@ -26,6 +26,7 @@ import { continuedRuns } from './0025-continued-runs.ts';
 import { quotaHolds } from './0026-quota-holds.ts';
 import { spanCounts } from './0027-span-counts.ts';
 import { sharedTurns } from './0030-shared-turns.ts';
+import { spanCountsOfNewStore } from './dialect-parts.ts';
 
 /** Every migration in order, with the checksum of its file. A static list, because a bundle cannot scan a folder. */
 export const migrations: readonly Migration[] = [
@@ -54,6 +55,6 @@ export const migrations: readonly Migration[] = [
   { ...providerReasons, checksum: '75cc4dea767cc6dc' },
   { ...continuedRuns, checksum: '4fe7c74f3fa02520' },
   { ...quotaHolds, checksum: '7bcd03f01d5e7ca7' },
-  { ...spanCounts, checksum: 'ce3e678d2848cf78' },
+  { ...spanCounts, withoutJsonText: spanCountsOfNewStore, checksum: 'ce3e678d2848cf78' },
   { ...sharedTurns, checksum: '8661b28ddd4e0fed' },
 ];

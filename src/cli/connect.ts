@@ -55,10 +55,10 @@ const findOwner = async (target: Target): Promise<Owner | null> => {
   const [{ readOwner }, { storeOptions }, { storePlace }] = await Promise.all([
     import('../db/sqlite/owner-lock.ts'),
     import('../db/store-options.ts'),
-    import('../db/sqlite/store-location.ts'),
+    import('../db/store-place.ts'),
   ]);
   const place = storePlace(storeOptions(config.values, target.cwd));
-  const owner = place.provider === 'Memory' ? null : await readOwner(place.path);
+  const owner = place.provider === 'Sqlite' ? await readOwner(place.path) : null;
   // Another command at work on the file is waited for by opening it, which also names it when it takes too long.
   if (owner === null || owner.url === null) return null;
   // Who can read the configuration may use its token; one that was given goes first.

@@ -7,7 +7,18 @@ export type UnitResult = { readonly ok: true } | { readonly ok: false; readonly 
 /** The statements of one transaction as fewer that write the same. */
 export type Condense = (statements: readonly Statement[]) => readonly Statement[];
 
-export type StoreFailure = 'unique-violation' | 'full' | 'read-only' | 'busy' | 'corrupt' | 'unavailable' | null;
+export type StoreFailure =
+  | 'unique-violation'
+  /** Transactions of others were in the way, each time that it was tried. */
+  | 'conflict'
+  /** A statement took longer than it may, or waited as long for a connection. */
+  | 'slow'
+  | 'full'
+  | 'read-only'
+  | 'busy'
+  | 'corrupt'
+  | 'unavailable'
+  | null;
 
 export interface StoreSize {
   readonly totalBytes: number;
@@ -32,6 +43,8 @@ export interface SqlDialect {
   qualifiedName(name: string): string;
   /** Appended to a `create table` whose primary key is its only access path. */
   readonly clusteredTableSuffix: string;
+  /** True where functions for JSON take a column of text, as migrations of the first store do. */
+  readonly readsJsonText: boolean;
   /**
    * Runs the units in one transaction, each all or nothing: a failed unit leaves no trace and does not stop the others.
    * Rejects only when the transaction itself fails; then no unit was written. Units that are written without telling them
@@ -62,10 +75,17 @@ export interface SqlDialect {
   /** A read can lock what it meets and pass over what others have locked (`for update skip locked`). */
   readonly readsPastLocks: boolean;
   /**
+   * Whether a transaction failed because of another one at the same time, so that its work is to be done again; absent
+   * where there is one writer.
+   */
+  readonly isConflict?: (error: unknown) => boolean;
+  /**
    * Tells the query planner what to expect, where the database does not find out by itself. Such numbers hold until they
    * are changed here, so that a plan is the same in every store and on every day.
    */
   describeSelectivity(db: Kysely<Tables>, indexes: readonly IndexSelectivity[]): Promise<void>;
+  /** Has the planner look at tables that have grown; called after migrations. */
+  refreshSelectivity(db: Kysely<Tables>): Promise<void>;
   /** Serialises migrations over processes. */
   withMigrationLock<T>(work: () => Promise<T>): Promise<T>;
   /** Schema as text, for the golden comparison. */

@@ -1,4 +1,4 @@
-import { type Kysely, sql } from 'kysely';
+import type { Kysely } from 'kysely';
 import { AcpError } from '../contract/errors.ts';
 import type { SqlDialect } from './dialect.ts';
 import type { RootStorage } from './storage.ts';
@@ -17,6 +17,8 @@ export interface MigrationStep {
 
 /** A step of the list. Released ones are never edited: names, order and checksums are compared at every start. */
 export interface Migration extends MigrationStep {
+  /** The same for a dialect whose functions for JSON do not read text. */
+  readonly withoutJsonText?: MigrationStep['up'];
   /** First 16 hex digits of the SHA-256 of its source file; a test keeps it true. */
   readonly checksum: string;
 }
@@ -72,13 +74,14 @@ export const migrate = (
     const { pending } = await migrationStatus(storage, migrations);
     for (const migration of migrations.filter(({ name }) => pending.includes(name)))
       await storage.atomic(async (db) => {
-        await migration.up({ db, dialect: storage.dialect });
+        const { up, withoutJsonText = up } = migration;
+        await (storage.dialect.readsJsonText ? up : withoutJsonText)({ db, dialect: storage.dialect });
         await db
           .insertInto('schema_migrations')
           .values({ name: migration.name, checksum: migration.checksum, applied_at: now() })
           .execute();
       });
     // The planner needs table statistics once there is data; this costs nothing on an empty store.
-    if (pending.length > 0 && storage.dialect.name === 'sqlite') await sql`pragma optimize`.execute(storage.db);
+    if (pending.length > 0) await storage.dialect.refreshSelectivity(storage.db);
     return pending;
   });

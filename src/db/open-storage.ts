@@ -14,16 +14,14 @@ import { type Migration, migrate, migrationStatus } from './migrate.ts';
 import { createSqliteDialect } from './sqlite/dialect.ts';
 import { classifySqlite } from './sqlite/failure.ts';
 import { acquireOwnership, type OwnerLock } from './sqlite/owner-lock.ts';
-import { openFailure, prepareStoreFile, realStorePath, type StorePlace, storePlace } from './sqlite/store-location.ts';
+import { openFailure, prepareStoreFile, realStorePath } from './sqlite/store-location.ts';
 import { startStoreWatch } from './sqlite/store-watch.ts';
 import { startWatchdog } from './sqlite/watchdog.ts';
 import { createStorage, type RootStorage } from './storage.ts';
 import { createStoreCondition, type StoreCondition, type StoreTrouble } from './store-condition.ts';
+import { type PlaceOptions, postgresOptions, type StorePlace, storePlace } from './store-place.ts';
 
-export interface StoreOptions {
-  readonly provider: StorePlace['provider'];
-  /** Path of the file or a `file:` URI, absolute; not used by Memory. */
-  readonly location: string;
+export interface StoreOptions extends PlaceOptions {
   readonly tablePrefix: string;
   readonly synchronous: 'Normal' | 'Full';
   readonly autoApplyMigrations: boolean;
@@ -137,6 +135,54 @@ const prepareSchema = async (storage: RootStorage, options: OpenOptions): Promis
   return (await migrationStatus(storage, migrations)).pending;
 };
 
+/** Until contents can be kept where every process of the store finds them. */
+const noContents = (): ContentStore => {
+  const refuse = (): never => {
+    throw new AcpError('feature-not-available', 'Attachments are not available on PostgreSQL yet.');
+  };
+  return {
+    assertWritable: refuse,
+    draft: async () => refuse(),
+    open: async () => null,
+    read: async () => null,
+    remove: async () => undefined,
+    exclusive: (_place, work) => work(),
+    async *places() {
+      // There are none.
+    },
+    removeDrafts: async () => undefined,
+  };
+};
+
+/** Opens a store that other processes may have open, too: nobody owns it. */
+const openOnServer = async (
+  options: OpenOptions,
+  place: Extract<StorePlace, { provider: 'Postgres' }>,
+): Promise<OpenedStorage> => {
+  // A store in a file evaluates nothing of the driver.
+  const { openPostgres } = await import('./postgres/open.ts');
+  const server = openPostgres(postgresOptions(options), options);
+  const storage = storageOn(server.dialect, true, options);
+  const close = async (): Promise<void> => {
+    await server.stop();
+    await storage.close();
+  };
+  try {
+    if (options.autoApplyMigrations) await server.prepare();
+    const pending = await prepareSchema(storage, options);
+    return {
+      ...{ storage, ownership: null, pending, place, shared: true },
+      announcements: noAnnouncements,
+      ...{ contents: noContents(), signingKeyFile: null },
+      trouble: () => server.condition.trouble,
+      close,
+    };
+  } catch (error) {
+    await close();
+    throw server.failure(error);
+  }
+};
+
 /**
  * Opens the store for the one process that writes it: makes the folder, takes ownership, applies migrations and keeps
  * the write-ahead log bounded until `close`. Throws `store-unavailable` with the path and the reason.
@@ -144,6 +190,7 @@ const prepareSchema = async (storage: RootStorage, options: OpenOptions): Promis
 export const openStorage = async (options: OpenOptions): Promise<OpenedStorage> => {
   const configured = storePlace(options);
   if (configured.provider === 'Memory') return openInMemory(options);
+  if (configured.provider === 'Postgres') return openOnServer(options, configured);
   prepareStoreFile(configured.path);
   const path = realStorePath(configured.path);
   const ownership = await acquireOwnership(path, { waitMs: options.waitMs ?? 0 });
@@ -194,6 +241,8 @@ export const openStorage = async (options: OpenOptions): Promise<OpenedStorage> 
  */
 export const openPreview = async (options: OpenOptions): Promise<OpenedStorage> => {
   const configured = storePlace(options);
+  // A preview writes nothing by itself, and on a server there is nobody to be kept from the store.
+  if (configured.provider === 'Postgres') return openOnServer({ ...options, autoApplyMigrations: false }, configured);
   if (configured.provider === 'Memory' || !existsSync(realStorePath(configured.path))) return openInMemory(options);
   const { storage, path } = await openForReading(options);
   try {
@@ -215,6 +264,8 @@ export const storeFile = (options: StoreOptions): string => {
   const place = storePlace(options);
   if (place.provider === 'Memory')
     throw new AcpError('feature-not-available', 'A store in memory is not kept anywhere.');
+  if (place.provider === 'Postgres')
+    throw new AcpError('feature-not-available', 'A store in PostgreSQL is no file; this is for a store in a file.');
   return realStorePath(place.path);
 };
 

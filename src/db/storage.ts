@@ -1,4 +1,5 @@
 import { AsyncLocalStorage } from 'node:async_hooks';
+import { setTimeout } from 'node:timers/promises';
 import { type CompiledQuery, Kysely, type Transaction } from 'kysely';
 import { type ContentCipher, plainContent } from '../core/content-cipher.ts';
 import type { BatchedWrites } from './batched-writes.ts';
@@ -36,6 +37,10 @@ const refuseInTransaction = (): void => {
     throw new Error('The root store handle was used inside a transaction; use the handle of the transaction.');
 };
 
+// Whoever loses against another transaction nine times stands in a crowd that is to be told of.
+const maxAttempts = 10;
+const pauseMs = 1;
+
 export const createStorage = (
   dialect: SqlDialect,
   persistent: boolean,
@@ -45,11 +50,14 @@ export const createStorage = (
   const queue = new CommitQueue(dialect);
   const inOne = async <T>(work: (transaction: Transaction<Tables>) => Promise<T>): Promise<T> => {
     refuseInTransaction();
-    try {
-      return await root.transaction().execute((transaction) => inTransaction.run(true, () => work(transaction)));
-    } catch (error) {
-      throw translateStoreError(dialect.classify, error);
-    }
+    for (let attempt = 1; ; attempt += 1)
+      try {
+        return await root.transaction().execute((transaction) => inTransaction.run(true, () => work(transaction)));
+      } catch (error) {
+        if (attempt === maxAttempts || dialect.isConflict?.(error) !== true)
+          throw translateStoreError(dialect.classify, error);
+        await setTimeout(Math.random() * pauseMs * 2 ** attempt);
+      }
   };
   const handle: StoreHandle = {
     dialect,

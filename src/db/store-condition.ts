@@ -2,14 +2,20 @@ import { AcpError } from '../contract/errors.ts';
 import type { Logger } from '../core/logger.ts';
 import type { StoreFailure } from './dialect.ts';
 
+/** What passes by itself, or is not about the store. */
+type Passing = 'unique-violation' | 'conflict' | 'slow' | 'busy' | null;
+
 /** Why writes fail. A lock of another program passes by itself and is none. */
-export type StoreTrouble = Exclude<StoreFailure, 'unique-violation' | 'busy' | null> | 'moved';
+export type StoreTrouble = Exclude<StoreFailure, Passing> | 'moved';
 
 /** Whether the store takes what is written, as the last writes have shown. */
 export type StoreCondition = ReturnType<typeof createStoreCondition>;
 
 /** What the log and callers are told of it. */
 export type ConditionWords = Readonly<Record<StoreTrouble | 'works' | 'returned' | 'refusal', string>>;
+
+const passing: ReadonlySet<StoreFailure> = new Set<Passing>(['unique-violation', 'conflict', 'slow', 'busy', null]);
+const isPassing = (failure: StoreFailure): failure is Passing => passing.has(failure);
 
 const storeWords: ConditionWords = {
   full: 'The disk of the store is full: nothing is stored until there is room',
@@ -58,7 +64,7 @@ export const createStoreCondition = (
     /** A statement failed. */
     failed(error: unknown): void {
       const failure = classify(error);
-      if (failure === null || failure === 'unique-violation' || failure === 'busy' || failure === trouble) return;
+      if (isPassing(failure) || failure === trouble) return;
       enter(failure, error);
     },
     /** A write of the watch went through. */

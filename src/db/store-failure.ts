@@ -2,6 +2,8 @@ import { AcpError } from '../contract/errors.ts';
 import type { StoreFailure } from './dialect.ts';
 
 const reasons = {
+  conflict: 'Others changed the same at the same time, again and again.',
+  slow: 'The store took too long.',
   full: 'The disk of the store is full.',
   'read-only': 'The store is read-only.',
   busy: 'The store is locked by another process.',

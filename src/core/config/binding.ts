@@ -98,7 +98,7 @@ export class Binder {
     if (node.fallback === undefined) this.#refuseReserved(feature, path, source, 'leave this key out');
     else if (!isDeepStrictEqual(value, node.fallback)) {
       const remedy = `leave this key at its default (${JSON.stringify(node.kind.show(node.fallback))})`;
-      this.#refuseReserved(feature ?? node.reserved[String(value)] ?? null, path, source, remedy);
+      this.#refuseReserved(feature, path, source, remedy);
     }
   }
 

@@ -20,8 +20,6 @@ export interface Setting<T> extends Described {
   /** Undefined: the key is required where its section exists. */
   readonly fallback: T | undefined;
   readonly secret: boolean;
-  /** Values of an available key that need a feature of a later version. */
-  readonly reserved: Readonly<Record<string, string>>;
 }
 
 /** Keys under one name. `rest` takes every further name and appears in the values as its own member. */
@@ -94,7 +92,6 @@ const settingOf = <T>(kind: ValueKind<T>, fallback: T | undefined, doc: string, 
   doc,
   secret,
   feature: null,
-  reserved: {},
 });
 
 export const setting = <T>(kind: ValueKind<T>, fallback: NoInfer<T>, doc: string) =>
@@ -170,15 +167,6 @@ export const planned = <N extends ConfigNode>(feature: string, node: N): N => ({
 export const plannedGroup = <M extends Members>(feature: string, doc: string, members: M) =>
   planned(feature, group(doc, members));
 
-/** The same for single values of a key that is there: value → feature. */
-export const reserving = <T>(values: Readonly<Record<string, string>>, node: Setting<T>): Setting<T> => ({
-  ...node,
-  reserved: values,
-});
-
 /** What a reader must know about availability; empty when all of the node is there. */
-export const availabilityNote = (node: ConfigNode): string => {
-  const values = node.node === 'setting' ? Object.keys(node.reserved) : [];
-  const missing = node.feature === null ? values : [node.feature];
-  return missing.length === 0 ? '' : `Not in this version: ${missing.join(', ')}.`;
-};
+export const availabilityNote = (node: ConfigNode): string =>
+  node.feature === null ? '' : `Not in this version: ${node.feature}.`;

@@ -171,6 +171,7 @@ export const createSqliteDialect = (
     plugins: [tablePrefixPlugin(prefix, tableNames)],
     qualifiedName: (name) => prefix + name,
     clusteredTableSuffix: 'without rowid',
+    readsJsonText: true,
     async commitUnits(units, condense = (statements) => statements) {
       return mutex.free ? commitNow(units, condense) : mutex.run(() => commitNow(units, condense));
     },
@@ -203,6 +204,9 @@ export const createSqliteDialect = (
         await sql`insert into sqlite_stat1 (tbl, idx, stat) values (${name}, ${of}, ${rows.join(' ')})`.execute(db);
       }
       await sql`analyze sqlite_schema`.execute(db);
+    },
+    async refreshSelectivity(db) {
+      await sql`pragma optimize`.execute(db);
     },
     // The owner lock already keeps a second process out; within the process migrations run once, before anything else.
     withMigrationLock: (work) => work(),

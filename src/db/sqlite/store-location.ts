@@ -10,19 +10,8 @@ import { foreignLock } from './foreign-lock.ts';
 
 const inMemory = /^:memory:$|^file::memory:|[?&]mode=memory\b/i;
 
-/** Where the rows of a store are. */
-export type StorePlace =
-  /** Nothing outlives the process. */
-  { readonly provider: 'Memory' } | { readonly provider: 'Sqlite'; readonly path: string };
-
-/** Of the store that is configured; SQLite's own notations for a database in memory mean the same as `Memory`. */
-export const storePlace = (options: {
-  readonly provider: StorePlace['provider'];
-  readonly location: string;
-}): StorePlace =>
-  options.provider === 'Memory' || inMemory.test(options.location)
-    ? { provider: 'Memory' }
-    : { provider: 'Sqlite', path: pathOf(options.location) };
+/** File of a location; null: one of SQLite's own notations for a database in memory. */
+export const filePath = (location: string): string | null => (inMemory.test(location) ? null : pathOf(location));
 
 /** File of a path or a `file:` URI. */
 const pathOf = (location: string): string => {
@@ -83,6 +72,8 @@ const systemReasons: Readonly<Record<string, string>> = {
 
 const storeReasons: Readonly<Record<Exclude<StoreFailure, null>, string>> = {
   'unique-violation': 'its content is not what it should be',
+  conflict: 'another program has changed it meanwhile',
+  slow: 'it took too long',
   full: 'its disk is full; make room there, then start again',
   'read-only': 'this user may not write to it',
   busy: 'another program has locked it',

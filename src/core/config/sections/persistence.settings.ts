@@ -1,5 +1,5 @@
 import { int } from '../number-kinds.ts';
-import { flag, group, optional, plannedGroup, reserving, secret, setting } from '../schema-nodes.ts';
+import { flag, group, optional, secret, setting } from '../schema-nodes.ts';
 import { sqliteLocation, sqlName, text } from '../text-kinds.ts';
 import { nullable, oneOf } from '../value-kind.ts';
 
@@ -13,13 +13,10 @@ const common = {
 
 export const persistenceSettings = {
   Persistence: group('Where data is kept.', {
-    Provider: reserving(
-      { Postgres: 'postgres' },
-      setting(
-        oneOf(['Sqlite', 'Postgres', 'Memory']),
-        'Sqlite',
-        'Kind of store. Memory keeps nothing and serves one process.',
-      ),
+    Provider: setting(
+      oneOf(['Sqlite', 'Postgres', 'Memory']),
+      'Sqlite',
+      'Kind of store. Memory keeps nothing and serves one process; any number of processes serve one in PostgreSQL.',
     ),
     Sqlite: group('An embedded database file.', {
       ConnectionString: optional(
@@ -34,14 +31,14 @@ export const persistenceSettings = {
       ),
       ...common,
     }),
-    Postgres: plannedGroup('postgres', 'A PostgreSQL database.', {
+    Postgres: group('A PostgreSQL database, of version 14 or newer.', {
       ConnectionString: secret(
         nullable(text()),
         null,
-        'Server, database and credentials; needed for this kind of store.',
+        'Server, database and credentials as a URI, postgres://user:password@host:port/database?sslmode=verify-full; needed for this kind of store.',
       ),
       SchemaName: setting(sqlName(63), 'service', 'Schema of the tables; made when missing.'),
-      MaxConnections: setting(int({ min: 2 }), 20, 'Connections of this process.'),
+      MaxConnections: setting(int({ min: 2 }), 20, 'Connections of this process, all together.'),
       ...common,
     }),
   }),

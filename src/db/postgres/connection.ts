@@ -1,0 +1,107 @@
+import type { CompiledQuery, DatabaseConnection, QueryResult } from 'kysely';
+import type { PoolClient } from 'pg';
+import { translateStoreError } from '../store-failure.ts';
+import { classifyPostgres, isConflict } from './failure.ts';
+import type { Answer, Sent } from './pipeline.ts';
+
+export type SendOutcome =
+  | { readonly answers: readonly Answer[] }
+  /** `at`: position of the statement that failed. `lost`: nothing more can be sent on the connection. */
+  | { readonly error: unknown; readonly at: number; readonly lost: boolean };
+
+/** How statements of a connection are sent, and what goes before them in the same message. */
+export interface Sending {
+  /** Before a statement that is a transaction of its own. */
+  readonly alone: readonly Sent[];
+  /** Before the first statement of a unit of work. */
+  readonly unit: readonly Sent[];
+  send(client: PoolClient, statements: readonly Sent[]): Promise<SendOutcome>;
+}
+
+const writing: ReadonlySet<string> = new Set(['INSERT', 'UPDATE', 'DELETE', 'MERGE']);
+
+const resultOf = <R>({ command, rowCount, rows }: Answer): QueryResult<R> =>
+  writing.has(command) ? { rows: rows as R[], numAffectedRows: BigInt(rowCount ?? 0) } : { rows: rows as R[] };
+
+// Of a statement alone, which a deadlock ends seldom and hardly twice.
+const maxAttempts = 5;
+
+/** One connection of the pool, while somebody has it. */
+export class PostgresConnection implements DatabaseConnection {
+  readonly client: PoolClient;
+  readonly #sending: Sending;
+  /** What goes before the next statement, in its message. */
+  #opening: readonly Sent[] = [];
+  #state: 'free' | 'asked for' | 'open' = 'free';
+  #lost = false;
+
+  constructor(client: PoolClient, sending: Sending) {
+    this.client = client;
+    this.#sending = sending;
+  }
+
+  get lost(): boolean {
+    return this.#lost;
+  }
+
+  /** Executed in their order and answered together; the first that fails is thrown, and what follows it is not executed. */
+  async execute(statements: readonly Sent[]): Promise<readonly Answer[]> {
+    // Alone a statement is its own transaction, in which the bound on its time is set first.
+    const before = this.#state === 'open' ? [] : this.#state === 'asked for' ? this.#opening : this.#sending.alone;
+    if (this.#state === 'asked for') this.#state = 'open';
+    const outcome = await this.#sending.send(this.client, [...before, ...statements]);
+    if ('answers' in outcome) return outcome.answers.slice(before.length);
+    if (outcome.lost) this.#lost = true;
+    throw outcome.error;
+  }
+
+  async executeQuery<R>({ sql, parameters }: CompiledQuery): Promise<QueryResult<R>> {
+    for (let attempt = 1; ; attempt += 1)
+      try {
+        const [answer] = await this.execute([{ sql, parameters }]);
+        return answer === undefined ? { rows: [] } : resultOf(answer);
+      } catch (error) {
+        // A unit of work is repeated as a whole, by whoever knows its work.
+        if (isConflict(error) && this.#state !== 'free') throw error;
+        if (!isConflict(error) || attempt === maxAttempts) throw translateStoreError(classifyPostgres, error);
+      }
+  }
+
+  // A cursor would hold the connection, and with it a snapshot, for as long as its reader takes.
+  async *streamQuery<R>(query: CompiledQuery): AsyncIterableIterator<QueryResult<R>> {
+    yield await this.executeQuery<R>(query);
+  }
+
+  /** Nothing is sent before the first statement: a `begin` that fails then takes that statement with it. */
+  begin(): void {
+    this.#opening = this.#sending.unit;
+    this.#state = 'asked for';
+  }
+
+  async commit(): Promise<void> {
+    const wasOpen = this.#state === 'open';
+    this.#state = 'open';
+    if (wasOpen) {
+      const [answer] = await this.execute([{ sql: 'commit', parameters: [], returns: false }]);
+      // The tag of a commit after a statement that failed; somebody caught its error outside of a part.
+      if (answer?.command === 'ROLLBACK')
+        throw new Error('A statement of the transaction failed and was passed over; nothing of it is committed.');
+    }
+    this.#state = 'free';
+  }
+
+  /** Never throws: the failure that it follows is the one to tell. What cannot be rolled back is closed. */
+  async rollback(): Promise<void> {
+    const wasOpen = this.#state === 'open';
+    this.#state = 'open';
+    if (wasOpen && !this.#lost)
+      await this.execute([{ sql: 'rollback', parameters: [], returns: false }]).catch(() => {
+        this.#lost = true;
+      });
+    this.#state = 'free';
+  }
+
+  release(): void {
+    this.client.release(this.#lost);
+  }
+}

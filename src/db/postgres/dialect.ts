@@ -1,0 +1,129 @@
+import type { CompiledQuery, Kysely } from 'kysely';
+import { AcpError } from '../../contract/errors.ts';
+import type { SqlDialect, StoreSize, UnitResult } from '../dialect.ts';
+import { ConditionFailedError, type Statement } from '../statement.ts';
+import { type Tables, tableNames } from '../tables.ts';
+import type { PostgresConnection } from './connection.ts';
+import type { Connections } from './connections.ts';
+import { postgresKyselyDialect } from './driver.ts';
+import { classifyPostgres, isConflict } from './failure.ts';
+import type { Sent } from './pipeline.ts';
+import { describePostgresSchema, postgresNames } from './schema.ts';
+
+export interface PostgresDialectOptions {
+  readonly connections: Connections;
+  readonly schema: string;
+  /** Work that no other process does at the same time. */
+  readonly exclusive: <T>(work: () => Promise<T>) => Promise<T>;
+}
+
+const notAFile = (what: string): AcpError =>
+  new AcpError('feature-not-available', `${what} is for a store in a file; see the tools of PostgreSQL.`);
+
+const sent = ({ sql, parameters }: Statement): Sent => ({ sql, parameters, returns: false });
+
+/** PostgreSQL through node-postgres: a pool of connections, unnamed statements, nothing that a session would keep. */
+export const createPostgresDialect = ({ connections, schema, exclusive }: PostgresDialectOptions): SqlDialect => {
+  const quoted = (name: string): string => `"${schema}"."${name}"`;
+
+  const on = async <T>(work: (connection: PostgresConnection) => Promise<T>): Promise<T> => {
+    const connection = await connections.acquire();
+    try {
+      return await work(connection);
+    } finally {
+      connection.release();
+    }
+  };
+
+  /** In the open transaction of the connection; how many rows they changed. */
+  const execute = async (connection: PostgresConnection, statements: readonly Statement[]): Promise<number> => {
+    if (statements.length === 0) return 0;
+    const answers = await connection.execute(statements.map(sent));
+    let changed = 0;
+    for (const [index, statement] of statements.entries()) {
+      const rows = answers[index]?.rowCount ?? 0;
+      if (statement.mustChange === true && rows === 0) throw new ConditionFailedError(statement);
+      changed += rows;
+    }
+    return changed;
+  };
+
+  const commitUnit = (unit: readonly Statement[]): Promise<UnitResult> =>
+    on(async (connection) => {
+      connection.begin();
+      try {
+        await execute(connection, unit);
+        await connection.commit();
+        return { ok: true };
+      } catch (error) {
+        await connection.rollback();
+        return { ok: false, error };
+      }
+    });
+
+  const read = async ({ sql, parameters }: Pick<CompiledQuery, 'sql' | 'parameters'>): Promise<readonly unknown[]> =>
+    on(async (connection) => (await connection.execute([{ sql, parameters }]))[0]?.rows ?? []);
+
+  const size = async (): Promise<StoreSize> => {
+    const [row] = await read({
+      sql: `select coalesce(sum(pg_total_relation_size(oid)), 0) as bytes from pg_class
+        where relnamespace = $1::regnamespace and relkind in ('r', 'm', 'S')`,
+      parameters: [schema],
+    });
+    return { totalBytes: (row as { bytes: number }).bytes, walBytes: 0 };
+  };
+
+  return {
+    name: 'postgres',
+    kysely: postgresKyselyDialect(connections, schema),
+    plugins: [postgresNames(schema, tableNames)],
+    qualifiedName: (name) => name,
+    clusteredTableSuffix: '',
+    readsJsonText: false,
+    async commitUnits(units) {
+      const results: UnitResult[] = [];
+      for (const unit of units) results.push(await commitUnit(unit));
+      return results;
+    },
+    write: (db, statements) =>
+      db.getExecutor().provideConnection((connection) => execute(connection as PostgresConnection, statements)),
+    scan: read,
+    async probeWrite() {
+      await read({
+        sql: `update ${quoted('schema_migrations')} set applied_at = applied_at
+          where name = (select min(name) from ${quoted('schema_migrations')})`,
+        parameters: [],
+      });
+    },
+    classify: classifyPostgres,
+    isConflict,
+    // It finds out by itself, by autovacuum.
+    describeSelectivity: async () => undefined,
+    refreshSelectivity: async () => undefined,
+    withMigrationLock: exclusive,
+    describeSchema: (db: Kysely<Tables>) => describePostgresSchema(db, schema),
+    deleteChunk: (table, keyColumn, condition, limit) =>
+      on(async (connection) => {
+        const [answer] = await connection.execute([
+          {
+            sql: `delete from ${quoted(table)} where "${keyColumn}" in (select "${keyColumn}" from ${quoted(table)}
+              where "${condition.column}" < $1 order by "${keyColumn}" limit $2)`,
+            parameters: [condition.below, limit],
+          },
+        ]);
+        return answer?.rowCount ?? 0;
+      }),
+    backup: () => Promise.reject(notAFile('A copy of the whole store')),
+    check: async () => [],
+    walBacklogBytes: async () => 0,
+    checkpoint: size,
+    size,
+    freePages: async () => ({ free: 0, total: 0 }),
+    releasePages: async () => 0,
+    overwriteDeleted() {
+      throw notAFile('Overwriting what is deleted');
+    },
+    rebuild: () => Promise.reject(notAFile('Writing the whole store anew')),
+    close: () => connections.close(),
+  };
+};

@@ -1,0 +1,66 @@
+import { systemCode } from '../../core/files/system-code.ts';
+import type { StoreFailure } from '../dialect.ts';
+
+/** The server could not be asked, or its answer did not come: what was under way may be done or not. */
+export class ConnectionLostError extends Error {
+  /** SQLSTATE 08006, connection_failure. */
+  readonly code = '08006';
+
+  constructor(cause: unknown) {
+    super('The connection to PostgreSQL was lost or could not be made.', { cause });
+    this.name = 'ConnectionLostError';
+  }
+}
+
+/** All connections of this process were in use for as long as somebody waited for one. */
+export class NoFreeConnectionError extends Error {
+  readonly code = 'NO_FREE_CONNECTION';
+
+  constructor() {
+    super('No connection to PostgreSQL became free in time.');
+    this.name = 'NoFreeConnectionError';
+  }
+}
+
+// SQLSTATE, appendix A of PostgreSQL's manual: a code of five characters, or its class by the first two.
+const failures: Readonly<Record<string, StoreFailure>> = {
+  '23505': 'unique-violation',
+  '53100': 'full',
+  '25006': 'read-only',
+  '55P03': 'busy',
+  '40': 'conflict',
+  '57014': 'slow',
+  // Out of connections or memory.
+  '53': 'unavailable',
+  '08': 'unavailable',
+  '28': 'unavailable',
+  '3D': 'unavailable',
+  '57P': 'unavailable',
+  '25P03': 'unavailable',
+  '58': 'unavailable',
+  XX001: 'corrupt',
+  XX002: 'corrupt',
+  NO_FREE_CONNECTION: 'slow',
+  ECONNREFUSED: 'unavailable',
+  ECONNRESET: 'unavailable',
+  EPIPE: 'unavailable',
+  ETIMEDOUT: 'unavailable',
+  EHOSTUNREACH: 'unavailable',
+  ENETUNREACH: 'unavailable',
+  ENOTFOUND: 'unavailable',
+  EAI_AGAIN: 'unavailable',
+  // The socket of a server on this machine.
+  ENOENT: 'unavailable',
+};
+
+/** What a driver error means, by its code. */
+export const classifyPostgres = (error: unknown): StoreFailure => {
+  const code = systemCode(error);
+  return failures[code] ?? failures[code.slice(0, 3)] ?? failures[code.slice(0, 2)] ?? null;
+};
+
+// serialization_failure, deadlock_detected: both leave nothing behind, and come out right when they are tried again.
+const conflicts: ReadonlySet<string> = new Set(['40001', '40P01']);
+
+/** The transaction has lost against another one: it left nothing behind, and may be repeated. */
+export const isConflict = (error: unknown): boolean => conflicts.has(systemCode(error));

@@ -1,0 +1,51 @@
+import pg from 'pg';
+import type { ServerAddress } from './connection-string.ts';
+import { clientConfig } from './connections.ts';
+import { classifyPostgres } from './failure.ts';
+
+// A migration may rewrite a large table. Who waits for another process longer than this is told so, and starts again.
+const longestWaitMs = 15 * 60_000;
+
+/**
+ * Work that one process does at a time: the others wait at an advisory lock of a transaction, which ends with its
+ * connection, whatever becomes of the process. The connection is one beside the pool, in the place of the one that
+ * listens later.
+ */
+export const migrationLock =
+  (address: ServerAddress, schema: string) =>
+  async <T>(work: () => Promise<T>): Promise<T> => {
+    const client = new pg.Client(clientConfig(address));
+    // The loss of the connection is told by the next statement on it.
+    client.on('error', () => undefined);
+    await client.connect();
+    try {
+      await client.query('begin');
+      await client.query(
+        `select set_config('lock_timeout', $1, true), set_config('statement_timeout', '0', true),
+          set_config('idle_in_transaction_session_timeout', '0', true)`,
+        [String(longestWaitMs)],
+      );
+      await client.query(`select pg_advisory_xact_lock(hashtextextended($1, 0))`, [`acp migrations of ${schema}`]);
+      const result = await work();
+      await client.query('commit');
+      return result;
+    } finally {
+      await client.end();
+    }
+  };
+
+/** Makes the schema where it is missing: a user who may not make one can still have it. */
+export const ensureSchema = async (address: ServerAddress, schema: string): Promise<void> => {
+  const client = new pg.Client(clientConfig(address));
+  client.on('error', () => undefined);
+  await client.connect();
+  try {
+    const { rows } = await client.query('select 1 from pg_namespace where nspname = $1', [schema]);
+    if (rows.length === 0) await client.query(`create schema if not exists ${pg.escapeIdentifier(schema)}`);
+  } catch (error) {
+    // Two that start at once: the other one has made it.
+    if (classifyPostgres(error) !== 'unique-violation') throw error;
+  } finally {
+    await client.end();
+  }
+};

@@ -1,0 +1,81 @@
+import pg from 'pg';
+import { AcpError } from '../../contract/errors.ts';
+import type { Logger } from '../../core/logger.ts';
+import type { SqlDialect, StoreFailure } from '../dialect.ts';
+import type { StoreCondition } from '../store-condition.ts';
+import { addressText, parseConnectionString } from './connection-string.ts';
+import { createConnections } from './connections.ts';
+import { createPostgresDialect } from './dialect.ts';
+import { classifyPostgres } from './failure.ts';
+import { ensureSchema, migrationLock } from './migration-lock.ts';
+import { postgresCondition, watchPostgres } from './store-watch.ts';
+
+/** Where a store in PostgreSQL is, and how it may be used. */
+export interface PostgresOptions {
+  /** `postgres://user:password@host:port/database`, with the parameters of `parseConnectionString`. */
+  readonly connectionString: string;
+  readonly schema: string;
+  /** Of this process, all together. */
+  readonly maxConnections: number;
+}
+
+export interface OpenedPostgres {
+  readonly dialect: SqlDialect;
+  readonly condition: StoreCondition;
+  /** Server and database, for people: no user, no password. */
+  readonly address: string;
+  /** Makes the schema where it is missing; before migrations. */
+  prepare(): Promise<void>;
+  /** Why the store could not be opened, in words that name the server; what is not the store's doing stays as it is. */
+  failure(error: unknown): unknown;
+  stop(): Promise<void>;
+}
+
+const reasons: Readonly<Record<Exclude<StoreFailure, null>, string>> = {
+  'unique-violation': 'its content is not what it should be',
+  conflict: 'another process changes it at the same time; start again',
+  slow: 'it took too long',
+  busy: 'another process holds a lock on it',
+  full: 'the disk of the server is full',
+  'read-only': 'the server takes no writes; it is a standby, or was set read-only',
+  corrupt: 'the server reports damaged data',
+  unavailable: 'the server cannot be reached, or refuses the user or the database',
+};
+
+/** The driver's own words stay in the cause: they may hold what nobody is to see. */
+const openFailure = (address: string, error: unknown): unknown => {
+  const cause = error instanceof AcpError ? error.cause : error;
+  const failure = classifyPostgres(cause);
+  if (failure === null && !(cause instanceof pg.DatabaseError)) return error;
+  const reason = failure === null ? `it answers ${(cause as pg.DatabaseError).code}` : reasons[failure];
+  return new AcpError('store-unavailable', `The store ${address} cannot be opened: ${reason}.`, { cause });
+};
+
+// The connection that listens, and that holds the lock of migrations before it does.
+const besidePool = 1;
+
+/** Connects nothing yet: the first statement does. */
+export const openPostgres = (
+  { connectionString, schema, maxConnections }: PostgresOptions,
+  { commandTimeoutMs, log }: { readonly commandTimeoutMs: number; readonly log: Pick<Logger, 'error' | 'warn'> },
+): OpenedPostgres => {
+  const server = parseConnectionString(connectionString);
+  const address = addressText(server);
+  const condition = postgresCondition(address, log);
+  const connections = createConnections({
+    address: server,
+    most: Math.max(maxConnections - besidePool, 1),
+    commandTimeoutMs,
+    failed: condition.failed,
+  });
+  const dialect = createPostgresDialect({ connections, schema, exclusive: migrationLock(server, schema) });
+  const watch = watchPostgres(dialect, condition, () => connections.ping());
+  return {
+    dialect,
+    condition,
+    address,
+    prepare: () => ensureSchema(server, schema),
+    failure: (error) => openFailure(address, error),
+    stop: () => watch.stop(),
+  };
+};

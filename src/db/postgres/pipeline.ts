@@ -1,0 +1,98 @@
+import pg from 'pg';
+
+/** What the server answered to one statement. */
+export interface Answer {
+  readonly command: string;
+  readonly rowCount: number | null;
+  readonly rows: readonly unknown[];
+}
+
+export interface Sent {
+  readonly sql: string;
+  readonly parameters: readonly unknown[];
+  /** False: no rows are asked for, which saves a message each way. Default: true. */
+  readonly returns?: boolean;
+}
+
+type Outcome = { readonly answers: readonly Answer[] } | { readonly error: unknown; readonly at: number };
+
+/** The part of the driver's connection that writes messages of the extended query protocol. */
+interface Wire {
+  readonly stream: { cork(): void; uncork(): void };
+  parse(message: { name: string; text: string; types: readonly string[] }): void;
+  bind(message: {
+    portal: string;
+    statement: string;
+    values: readonly unknown[];
+    valueMapper: (value: unknown) => Buffer | string | null;
+  }): void;
+  describe(message: { type: 'P'; name: string }): void;
+  execute(message: { portal: string; rows: number }): void;
+  sync(): void;
+}
+
+const wireValue = (value: unknown): Buffer | string | null => {
+  if (value === null || value === undefined) return null;
+  if (typeof value === 'string') return value;
+  return value instanceof Uint8Array ? Buffer.from(value.buffer, value.byteOffset, value.byteLength) : String(value);
+};
+
+/** What the driver's own query does with the messages that come back; its declarations leave it out. */
+declare class DriverQuery {
+  constructor(config: { text: string }, callback: (error: unknown, answers: Answer | Answer[]) => void);
+  submit(wire: Wire): null;
+  handleDataRow(message: unknown): void;
+  handleCommandComplete(message: unknown, wire: Wire): void;
+}
+
+const Base = pg.Query as unknown as typeof DriverQuery;
+
+/** Several statements as one message: nothing is waited for between them, and after one that fails none is executed. */
+class Pipeline extends Base {
+  readonly #statements: readonly Sent[];
+  completed = 0;
+
+  constructor(statements: readonly Sent[], callback: (error: unknown, answers: Answer | Answer[]) => void) {
+    super({ text: statements[0]?.sql ?? '' }, callback);
+    this.#statements = statements;
+  }
+
+  override submit(wire: Wire): null {
+    wire.stream.cork();
+    try {
+      for (const { sql, parameters, returns = true } of this.#statements) {
+        wire.parse({ name: '', text: sql, types: [] });
+        wire.bind({ portal: '', statement: '', values: parameters, valueMapper: wireValue });
+        if (returns) wire.describe({ type: 'P', name: '' });
+        wire.execute({ portal: '', rows: 0 });
+      }
+      wire.sync();
+    } finally {
+      wire.stream.uncork();
+    }
+    return null;
+  }
+
+  override handleDataRow(message: unknown): void {
+    // Of what was not described nobody knows the columns, and nobody asked.
+    if (this.#statements[this.completed]?.returns !== false) super.handleDataRow(message);
+  }
+
+  override handleCommandComplete(message: unknown, wire: Wire): void {
+    this.completed += 1;
+    super.handleCommandComplete(message, wire);
+  }
+}
+
+/**
+ * Sends the statements together; they are executed in their order until one fails, whose position is `at`. Without a
+ * `begin` among them they are one transaction of their own.
+ */
+export const sendTogether = (client: pg.ClientBase, statements: readonly Sent[]): Promise<Outcome> =>
+  new Promise((resolve) => {
+    const pipeline = new Pipeline(statements, (error, answers) => {
+      if (error === null || error === undefined) resolve({ answers: Array.isArray(answers) ? answers : [answers] });
+      else resolve({ error, at: pipeline.completed });
+    });
+    client.query(pipeline as unknown as pg.Query);
+  });
