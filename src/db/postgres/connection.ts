@@ -15,6 +15,8 @@ export interface Sending {
   readonly alone: readonly Sent[];
   /** Before the first statement of a unit of work. */
   readonly unit: readonly Sent[];
+  /** Before statements that are sent as a whole transaction. */
+  readonly group: readonly Sent[];
   send(client: PoolClient, statements: readonly Sent[]): Promise<SendOutcome>;
 }
 
@@ -22,6 +24,9 @@ const writing: ReadonlySet<string> = new Set(['INSERT', 'UPDATE', 'DELETE', 'MER
 
 const resultOf = <R>({ command, rowCount, rows }: Answer): QueryResult<R> =>
   writing.has(command) ? { rows: rows as R[], numAffectedRows: BigInt(rowCount ?? 0) } : { rows: rows as R[] };
+
+const commit: Sent = { sql: 'commit', parameters: [], returns: false };
+const rollback: Sent = { sql: 'rollback', parameters: [], returns: false };
 
 // Of a statement alone, which a deadlock ends seldom and hardly twice.
 const maxAttempts = 5;
@@ -55,6 +60,20 @@ export class PostgresConnection implements DatabaseConnection {
     throw outcome.error;
   }
 
+  /**
+   * The statements as one transaction in one message, `begin` to `commit`: locks are never held while this process is
+   * waited for. Throws what failed, with nothing written.
+   */
+  async executeWhole(statements: readonly Sent[]): Promise<readonly Answer[]> {
+    const { group } = this.#sending;
+    const outcome = await this.#sending.send(this.client, [...group, ...statements, commit]);
+    if ('answers' in outcome) return outcome.answers.slice(group.length, -1);
+    this.#lost = outcome.lost;
+    this.#state = 'open';
+    await this.rollback();
+    throw outcome.error;
+  }
+
   async executeQuery<R>({ sql, parameters }: CompiledQuery): Promise<QueryResult<R>> {
     for (let attempt = 1; ; attempt += 1)
       try {
@@ -82,7 +101,7 @@ export class PostgresConnection implements DatabaseConnection {
     const wasOpen = this.#state === 'open';
     this.#state = 'open';
     if (wasOpen) {
-      const [answer] = await this.execute([{ sql: 'commit', parameters: [], returns: false }]);
+      const [answer] = await this.execute([commit]);
       // The tag of a commit after a statement that failed; somebody caught its error outside of a part.
       if (answer?.command === 'ROLLBACK')
         throw new Error('A statement of the transaction failed and was passed over; nothing of it is committed.');
@@ -95,7 +114,7 @@ export class PostgresConnection implements DatabaseConnection {
     const wasOpen = this.#state === 'open';
     this.#state = 'open';
     if (wasOpen && !this.#lost)
-      await this.execute([{ sql: 'rollback', parameters: [], returns: false }]).catch(() => {
+      await this.execute([rollback]).catch(() => {
         this.#lost = true;
       });
     this.#state = 'free';

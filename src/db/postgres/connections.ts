@@ -65,6 +65,7 @@ export const createConnections = ({ address, most, commandTimeoutMs, failed }: C
   const sending: Sending = {
     alone: [bound],
     unit: [begin('serializable'), bound],
+    group: [begin('read committed'), bound],
     async send(client, statements) {
       const deadline = setTimeout(
         () => client.connection.stream.destroy(new Error('The server did not answer in time.')),

@@ -20,6 +20,18 @@ export interface PostgresDialectOptions {
 const notAFile = (what: string): AcpError =>
   new AcpError('feature-not-available', `${what} is for a store in a file; see the tools of PostgreSQL.`);
 
+// A deadlock ends one of two, so that the other goes on; that one comes out right when it is tried again.
+const maxAttempts = 5;
+
+const repeated = async <T>(work: () => Promise<T>): Promise<T> => {
+  for (let attempt = 1; ; attempt += 1)
+    try {
+      return await work();
+    } catch (error) {
+      if (!isConflict(error) || attempt === maxAttempts) throw error;
+    }
+};
+
 const sent = ({ sql, parameters }: Statement): Sent => ({ sql, parameters, returns: false });
 
 /** PostgreSQL through node-postgres: a pool of connections, unnamed statements, nothing that a session would keep. */
@@ -85,9 +97,15 @@ export const createPostgresDialect = ({ connections, schema, exclusive }: Postgr
       for (const unit of units) results.push(await commitUnit(unit));
       return results;
     },
+    exchange: (statements) =>
+      repeated(() => on(async (connection) => (await connection.executeWhole(statements)).map(({ rows }) => rows))),
     write: (db, statements) =>
       db.getExecutor().provideConnection((connection) => execute(connection as PostgresConnection, statements)),
     scan: read,
+    async readTime() {
+      const [row] = await read({ sql: 'select extract(epoch from clock_timestamp()) * 1000 as now', parameters: [] });
+      return (row as { now: number }).now;
+    },
     async probeWrite() {
       await read({
         sql: `update ${quoted('schema_migrations')} set applied_at = applied_at
