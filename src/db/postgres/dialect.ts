@@ -114,6 +114,7 @@ export const createPostgresDialect = ({ connections, schema, exclusive }: Postgr
       });
     },
     classify: classifyPostgres,
+    readsPastLocks: true,
     isConflict,
     // It finds out by itself, by autovacuum.
     describeSelectivity: async () => undefined,
