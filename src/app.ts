@@ -65,6 +65,7 @@ export const createApp = async ({ config, mode, ...options }: AppOptions): Promi
       jobWorkerEnabled: () => works,
       probeStore: () => storage.probe(),
       storeTrouble: opened.trouble,
+      sharing: foundation.sharing,
       migrating: !ready,
     });
     const emergency = emergencyFeature({

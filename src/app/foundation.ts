@@ -23,6 +23,7 @@ import {
   loadHostModules,
   missingRolePolicies,
 } from '../features/modules/index.ts';
+import type { StoreSharing } from '../features/platform/index.ts';
 import { createSessionAccess } from '../features/sessions/index.ts';
 import { loadHostTools } from '../features/tools/index.ts';
 import { createModelProviders, type ModelProviders } from '../providers/models/index.ts';
@@ -92,6 +93,14 @@ export const createFoundation = async ({ config, mode, clock = systemClock, ...o
     log,
   });
   const state = createInstanceState({ ownsStore: !opened.shared, clock, announcements: opened.announcements, log });
+  const sharing: StoreSharing | null = opened.shared
+    ? {
+        staleState: state.stale,
+        hearsOthers: () => !opened.announcements.deaf(),
+        clockOffsetMs: storeTime.offsetMs,
+        isClockOff: storeTime.isOff,
+      }
+    : null;
   // What nearly every feature needs; each takes what its own dependencies name.
   const base = {
     config: config.values,
@@ -119,7 +128,7 @@ export const createFoundation = async ({ config, mode, clock = systemClock, ...o
     now,
     newId,
   };
-  return { base, storeTime, opened, providers, modules, hostTools, reporting };
+  return { base, storeTime, sharing, opened, providers, modules, hostTools, reporting };
 };
 
 export type Foundation = Awaited<ReturnType<typeof createFoundation>>;

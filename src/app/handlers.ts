@@ -44,6 +44,7 @@ const diagnosticsOf = ({ foundation, execution, works, models }: HandlerParts) =
     store: {
       provider: opened.place.provider,
       pending: opened.pending,
+      sharing: foundation.sharing,
       probe: () => base.storage.probe(),
     },
     jobs: { enabled: works, active: () => worker.activeJobs },

@@ -25,6 +25,19 @@ export const DiagnosticsReport = Type.Object(
     canConnect: Type.Boolean(),
     migrationsUpToDate: Type.Boolean(),
     pendingMigrations: Type.Array(Type.String()),
+    storeSharing: nullable(
+      Type.Object({
+        hearsOthers: Type.Boolean({
+          description: 'False: what other processes change is seen by asking the store alone, and so later',
+        }),
+        clockOffsetMs: Type.Integer({ description: 'How far the clock of this process is ahead of the store’s' }),
+        clockOff: Type.Boolean({ description: 'Further than a second' }),
+        staleState: Type.Array(Type.String(), {
+          description: 'Copies of what the store says that could not be read again in time; what needs them is refused',
+        }),
+      }),
+      { description: 'How this process does beside the others of its store. Null: it has the store to itself' },
+    ),
     knowledgeAvailable: Type.Boolean(),
     worker: Type.Object({
       enabled: Type.Boolean(),

@@ -8,6 +8,7 @@ import { isoTime } from '../../core/iso-time.ts';
 import { version } from '../../core/version.ts';
 import type { diagnosticsOperations } from './diagnostics.operations.ts';
 import type { DiagnosticsReport } from './diagnostics.schema.ts';
+import type { StoreSharing } from './store-sharing.ts';
 
 export interface DiagnosticsDeps {
   readonly config: Config;
@@ -16,6 +17,8 @@ export interface DiagnosticsDeps {
   readonly store: {
     readonly provider: DiagnosticsReport['persistenceProvider'];
     readonly pending: readonly string[];
+    /** Null: no other process has it. */
+    readonly sharing: StoreSharing | null;
     probe(): Promise<void>;
   };
   readonly jobs: { readonly enabled: boolean; active(): number };
@@ -40,6 +43,16 @@ const configuration = (config: Config): DiagnosticsReport['configuration'] => {
   );
   return [entry('Host:AuthToken', config.Host.AuthToken, 'no shared token'), ...providers];
 };
+
+const sharingNow = (sharing: StoreSharing | null): DiagnosticsReport['storeSharing'] =>
+  sharing === null
+    ? null
+    : {
+        hearsOthers: sharing.hearsOthers(),
+        clockOffsetMs: sharing.clockOffsetMs(),
+        clockOff: sharing.isClockOff(),
+        staleState: [...sharing.staleState()],
+      };
 
 export const diagnosticsService = (deps: DiagnosticsDeps): Handlers<typeof diagnosticsOperations> => {
   const { Service, Host } = deps.config;
@@ -72,6 +85,7 @@ export const diagnosticsService = (deps: DiagnosticsDeps): Handlers<typeof diagn
         canConnect,
         migrationsUpToDate: deps.store.pending.length === 0,
         pendingMigrations: [...deps.store.pending],
+        storeSharing: sharingNow(deps.store.sharing),
         knowledgeAvailable: false,
         worker: { enabled: deps.jobs.enabled, lanes: [...Service.Scheduling.Lanes], activeJobs: deps.jobs.active() },
         draining: deps.lifecycle.draining,

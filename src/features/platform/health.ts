@@ -1,4 +1,5 @@
 import { endsWithin } from '../../core/time-limit.ts';
+import type { StoreSharing } from './store-sharing.ts';
 
 export interface HealthReport {
   /** `Draining` comes before any other: whoever asks should go elsewhere. */
@@ -15,6 +16,8 @@ export interface HealthDeps {
   readonly lifecycle: { readonly draining: boolean };
   /** True while calls of model providers fail, as far as anybody has looked. */
   readonly modelsDegraded: () => boolean;
+  /** Null: no other process has the store. */
+  readonly sharing: StoreSharing | null;
   readonly now: () => number;
 }
 
@@ -29,12 +32,17 @@ export const createHealth = ({
   migrating,
   lifecycle,
   modelsDegraded,
+  sharing,
   now,
 }: HealthDeps): (() => Promise<HealthReport>) => {
   let checkedAt = Number.NEGATIVE_INFINITY;
   let reachable: Promise<boolean> = Promise.resolve(true);
 
   const probe = (): Promise<boolean> => endsWithin(probeTimeoutMs, probeStore()).catch(() => false);
+
+  /** What would be decided by copies that are too old is refused; another process may have them. */
+  const isStale = (): boolean => sharing !== null && sharing.staleState().length > 0;
+  const isApart = (): boolean => sharing !== null && (!sharing.hearsOthers() || sharing.isClockOff());
 
   return async () => {
     const passed = now() - checkedAt;
@@ -45,9 +53,9 @@ export const createHealth = ({
     }
     const trouble = storeTrouble();
     // This process may still read a file that was moved; whoever takes over cannot.
-    const works = !migrating && trouble !== 'moved' && (await reachable);
+    const works = !migrating && trouble !== 'moved' && (await reachable) && !isStale();
     if (lifecycle.draining) return { status: 'Draining' };
-    const isDegraded = trouble !== null || modelsDegraded();
+    const isDegraded = trouble !== null || modelsDegraded() || isApart();
     return { status: !works ? 'Unhealthy' : isDegraded ? 'Degraded' : 'Healthy' };
   };
 };

@@ -11,3 +11,4 @@ export const platformFeature = (deps: MetaDeps & HealthDeps) => ({
 
 export type { HealthReport } from './health.ts';
 export type { MetaDeps } from './meta.service.ts';
+export type { StoreSharing } from './store-sharing.ts';

@@ -1,12 +1,14 @@
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
 import { createHealth } from '../../../src/features/platform/health.ts';
+import type { StoreSharing } from '../../../src/features/platform/index.ts';
 
 const parts = {
   migrating: false,
   storeTrouble: () => null,
   lifecycle: { draining: false },
   modelsDegraded: () => false,
+  sharing: null,
 };
 
 test('OBS-33 the store is looked at once a second at most; probes between share what it said', async () => {
@@ -50,4 +52,26 @@ test('OBS-33 a store that hangs is given up after 2 s', async (t) => {
   assert.equal(answered, false);
   t.mock.timers.tick(1);
   assert.deepEqual(await asked, { status: 'Unhealthy' });
+});
+
+test('a process that cannot decide what others have changed is not ready, and one that hears or dates badly is degraded', async () => {
+  const well: StoreSharing = {
+    staleState: () => [],
+    hearsOthers: () => true,
+    clockOffsetMs: () => 0,
+    isClockOff: () => false,
+  };
+  const status = async (sharing: Partial<StoreSharing>) =>
+    (
+      await createHealth({
+        ...parts,
+        sharing: { ...well, ...sharing },
+        probeStore: async () => undefined,
+        now: () => 0,
+      })()
+    ).status;
+  assert.equal(await status({}), 'Healthy');
+  assert.equal(await status({ staleState: () => ['emergencyStops'] }), 'Unhealthy');
+  assert.equal(await status({ hearsOthers: () => false }), 'Degraded');
+  assert.equal(await status({ isClockOff: () => true, clockOffsetMs: () => 90_000 }), 'Degraded');
 });

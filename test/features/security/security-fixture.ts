@@ -81,6 +81,7 @@ export const createHouse = async (
     jobWorkerEnabled: () => true,
     probeStore: () => storage.probe(),
     storeTrouble: () => null,
+    sharing: null,
     migrating: false,
     modelsDegraded: () => false,
     lifecycle: { draining: false },

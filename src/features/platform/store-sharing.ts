@@ -1,0 +1,11 @@
+/** How well a process does beside the others of its store. */
+export interface StoreSharing {
+  /** Copies of what the store says that are too old to decide by. */
+  staleState(): readonly string[];
+  /** False: what others change is seen by asking the store alone, and later. */
+  hearsOthers(): boolean;
+  /** How far the time of this process is ahead of the store's, in milliseconds. */
+  clockOffsetMs(): number;
+  /** True: further than it may be. */
+  isClockOff(): boolean;
+}
