@@ -25,6 +25,7 @@ import { providerReasons } from './0024-provider-reasons.ts';
 import { continuedRuns } from './0025-continued-runs.ts';
 import { quotaHolds } from './0026-quota-holds.ts';
 import { spanCounts } from './0027-span-counts.ts';
+import { attachmentContents } from './0028-attachment-contents.ts';
 import { sharedTurns } from './0030-shared-turns.ts';
 import { spanCountsOfNewStore } from './dialect-parts.ts';
 
@@ -56,5 +57,6 @@ export const migrations: readonly Migration[] = [
   { ...continuedRuns, checksum: '4fe7c74f3fa02520' },
   { ...quotaHolds, checksum: '7bcd03f01d5e7ca7' },
   { ...spanCounts, withoutJsonText: spanCountsOfNewStore, checksum: 'ce3e678d2848cf78' },
+  { ...attachmentContents, checksum: '629635daf38a73a9' },
   { ...sharedTurns, checksum: '8661b28ddd4e0fed' },
 ];

@@ -92,6 +92,7 @@ export const createApp = async ({ config, mode, ...options }: AppOptions): Promi
       parts: [
         leased.part,
         { started: attachments.startSweep, close: attachments.close },
+        leased.guarded('loose-contents', attachments.loose),
         leased.guarded('approval-expiration', approvals.expiration),
         sessions,
         leased.guarded('retention', retention.schedule),

@@ -4,11 +4,11 @@ import { AcpError } from '../contract/errors.ts';
 import { type ContentCipher, plainContent } from '../core/content-cipher.ts';
 import type { Logger } from '../core/logger.ts';
 import { type Announcements, noAnnouncements } from './announcements.ts';
-import { contentFiles, contentFolder } from './content/files.ts';
+import { createContents } from './content/contents.ts';
+import { contentFolder } from './content/files.ts';
 import { memoryContent } from './content/memory.ts';
-import { sealedContent } from './content/sealing.ts';
+import { type AttachmentPlaces, defaultPlaces, openContents, readContents } from './content/open-contents.ts';
 import type { ContentStore } from './content/store.ts';
-import { watchContents } from './content/watch.ts';
 import type { SqlDialect } from './dialect.ts';
 import { type Migration, migrate, migrationStatus } from './migrate.ts';
 import { createSqliteDialect } from './sqlite/dialect.ts';
@@ -28,6 +28,8 @@ export interface StoreOptions extends PlaceOptions {
   readonly commandTimeoutMs: number;
   /** Default: content is plain. */
   readonly cipher?: ContentCipher;
+  /** Where the bytes of attachments are; default: beside a store file. */
+  readonly attachments?: AttachmentPlaces;
 }
 
 export interface OpenOptions extends StoreOptions {
@@ -113,7 +115,7 @@ const openInMemory = async (options: OpenOptions): Promise<OpenedStorage> => {
   await migrate(storage, options.migrations ?? allMigrations, options.now);
   return {
     ...{ storage, ownership: null, pending: [], place: { provider: 'Memory' } },
-    ...{ contents: memoryContent(), signingKeyFile: null },
+    ...{ contents: createContents(storage, memoryContent(), options.now), signingKeyFile: null },
     ...unshared,
     trouble: () => null,
     close: () => storage.close(),
@@ -207,14 +209,21 @@ export const openStorage = async (options: OpenOptions): Promise<OpenedStorage> 
       watch.look();
       return condition.refusal;
     };
-    const contents = watchContents(contentFolder(path), storeRefusal, options.log);
+    const contents = await openContents({
+      storage: opened,
+      homeFolder: contentFolder(path),
+      places: options.attachments ?? defaultPlaces,
+      storeRefusal,
+      log: options.log,
+      now: options.now,
+    });
     return {
       storage: opened,
       ownership,
       pending,
       ...beside(path),
       ...unshared,
-      contents: sealedContent(contents.files, opened.rows.cipher),
+      contents: contents.contents,
       trouble() {
         watch.look();
         return condition.trouble ?? (contents.trouble() === null ? null : 'contents');
@@ -249,7 +258,12 @@ export const openPreview = async (options: OpenOptions): Promise<OpenedStorage> 
     const { pending } = await migrationStatus(storage, options.migrations ?? allMigrations);
     return {
       ...{ storage, ownership: null, pending, ...beside(path), ...unshared },
-      contents: sealedContent(contentFiles(contentFolder(path)), storage.rows.cipher),
+      contents: await readContents({
+        storage,
+        homeFolder: contentFolder(path),
+        places: options.attachments ?? defaultPlaces,
+        now: options.now,
+      }),
       trouble: () => null,
       close: () => storage.close(),
     };

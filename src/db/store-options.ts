@@ -1,10 +1,33 @@
 import { resolve } from 'node:path';
 import type { Config } from '../core/config/schema.ts';
 import { createContentCipher } from '../core/content-cipher.ts';
+import type { AttachmentPlaces } from './content/open-contents.ts';
 import type { StoreOptions } from './open-storage.ts';
 
+const attachmentPlaces = ({ Service: { Attachments } }: Config, cwd: string): AttachmentPlaces => {
+  const { Bucket, Region, Endpoint, Prefix, AccessKeyId, SecretAccessKey } = Attachments.S3;
+  return {
+    store: Attachments.Store,
+    folder: Attachments.Folder === null ? null : resolve(cwd, Attachments.Folder),
+    s3:
+      Bucket === null
+        ? null
+        : {
+            bucket: Bucket,
+            region: Region,
+            endpoint: Endpoint,
+            prefix: Prefix,
+            credentials:
+              AccessKeyId === null || SecretAccessKey === null
+                ? null
+                : { accessKeyId: AccessKeyId, secretAccessKey: SecretAccessKey },
+          },
+  };
+};
+
 /** Where the configured store is; a store without a connection string lies below the working directory. */
-export const storeOptions = ({ Service: { Persistence, AtRest } }: Config, cwd: string): StoreOptions => {
+export const storeOptions = (config: Config, cwd: string): StoreOptions => {
+  const { Persistence, AtRest } = config.Service;
   const { Provider, Sqlite, Postgres } = Persistence;
   const common = Provider === 'Postgres' ? Postgres : Sqlite;
   return {
@@ -22,6 +45,7 @@ export const storeOptions = ({ Service: { Persistence, AtRest } }: Config, cwd: 
             schema: Postgres.SchemaName,
             maxConnections: Postgres.MaxConnections,
           },
+    attachments: attachmentPlaces(config, cwd),
     cipher: createContentCipher(AtRest.ActiveKeyId, AtRest.Keys),
   };
 };

@@ -10,4 +10,9 @@ export interface BackgroundService {
 }
 
 /** The names under which processes agree on who does what. */
-export type ServiceName = 'model-health' | 'run-reconciliation' | 'approval-expiration' | 'retention';
+export type ServiceName =
+  | 'model-health'
+  | 'run-reconciliation'
+  | 'approval-expiration'
+  | 'retention'
+  | 'loose-contents';

@@ -188,6 +188,35 @@ export const generalChecks: readonly Check[] = [
       ),
   },
   rule(
+    ['Service:Attachments:Store', 'Service:Attachments:S3:Bucket'],
+    'Service:Attachments:S3:Bucket',
+    'this key is required when Service:Attachments:Store is S3',
+    ({ Service: { Attachments } }) => Attachments.Store === 'S3' && Attachments.S3.Bucket === null,
+    { code: 'missing-value' },
+  ),
+  rule(
+    ['Service:Attachments:Store', 'Service:Attachments:Folder', 'Service:Persistence:Provider'],
+    'Service:Attachments:Folder',
+    'this key is required when Service:Attachments:Store is Folder and the store is no file that a folder could lie beside',
+    ({ Service: { Attachments, Persistence } }) =>
+      Attachments.Store === 'Folder' && Attachments.Folder === null && Persistence.Provider === 'Postgres',
+    { code: 'missing-value' },
+  ),
+  rule(
+    ['Service:Attachments:Store', 'Service:Persistence:Provider'],
+    'Service:Attachments:Store',
+    'a store in memory keeps the bytes of attachments in memory, too',
+    ({ Service: { Attachments, Persistence } }) => Attachments.Store !== null && Persistence.Provider === 'Memory',
+    { severity: 'warning' },
+  ),
+  rule(
+    ['Service:Attachments:S3:AccessKeyId', 'Service:Attachments:S3:SecretAccessKey'],
+    'Service:Attachments:S3',
+    'expected both AccessKeyId and SecretAccessKey, or neither',
+    ({ Service: { Attachments } }) =>
+      (Attachments.S3.AccessKeyId === null) !== (Attachments.S3.SecretAccessKey === null),
+  ),
+  rule(
     ['Service:Images:Provider', 'Service:Images:Model'],
     'Service:Images',
     'expected both Provider and Model, or neither',

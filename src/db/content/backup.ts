@@ -5,7 +5,7 @@ import { contentFinding, damaged, missing, openNamed, unreadable } from './check
 import { contentFiles } from './files.ts';
 import { forgetContent, hasAttachments, isNamed, type NamedContent, namedContents } from './rows.ts';
 import { sealedContent } from './sealing.ts';
-import { type ContentPlace, type ContentSource, type ContentStore, digestOf } from './store.ts';
+import { type ContentPlace, type ContentReading, type ContentSource, digestOf } from './store.ts';
 
 export interface ContentCopy {
   readonly files: number;
@@ -28,7 +28,7 @@ export interface ContentCopyPlan {
 type Held = 'missing' | 'damaged' | 'unreadable' | 'whole';
 
 /** What a folder has at a place. */
-const heldAt = async (content: ContentStore, { place, sha256 }: NamedContent): Promise<Held> => {
+const heldAt = async (content: Pick<ContentReading, 'open'>, { place, sha256 }: NamedContent): Promise<Held> => {
   try {
     const source = await content.open(place);
     if (source === null) return 'missing';
@@ -40,7 +40,7 @@ const heldAt = async (content: ContentStore, { place, sha256 }: NamedContent): P
 };
 
 /** The SHA-256 of what was copied. */
-const copyFile = async (file: ContentSource, target: ContentStore, place: ContentPlace): Promise<string> => {
+const copyFile = async (file: ContentSource, target: ContentReading, place: ContentPlace): Promise<string> => {
   const draft = await target.draft();
   try {
     const sha256 = await digestOf(file, (chunk) => draft.write(chunk));

@@ -4,7 +4,7 @@ import type { RootStorage } from '../storage.ts';
 import { contentFiles, contentFolder } from './files.ts';
 import { hasAttachments, isNamed, type NamedContent, namedContents } from './rows.ts';
 import { sealedContent } from './sealing.ts';
-import { type ContentSource, type ContentStore, digestOf } from './store.ts';
+import { type ContentReading, type ContentSource, digestOf } from './store.ts';
 
 export interface ContentReport {
   /** One sentence each: attachments without their file, or with one that is not theirs. */
@@ -27,7 +27,7 @@ export const unreadable = 'cannot be decrypted: its key is not in Service:AtRest
  */
 export const openNamed = async (
   storage: RootStorage,
-  content: ContentStore,
+  content: Pick<ContentReading, 'open'>,
   named: NamedContent,
 ): Promise<ContentSource | 'deleted' | null> => {
   const source = await content.open(named.place);
@@ -38,7 +38,11 @@ export const openNamed = async (
 };
 
 /** What is wrong with a content; null: nothing. */
-const faultOf = async (storage: RootStorage, content: ContentStore, named: NamedContent): Promise<string | null> => {
+const faultOf = async (
+  storage: RootStorage,
+  content: Pick<ContentReading, 'open'>,
+  named: NamedContent,
+): Promise<string | null> => {
   try {
     const source = await openNamed(storage, content, named);
     if (source === 'deleted') return null;

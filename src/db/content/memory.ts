@@ -1,4 +1,4 @@
-import { type ContentDraft, type ContentPlace, type ContentStore, createPlaceLocks } from './store.ts';
+import type { ContentDraft, ContentPlace, KeptContents } from './store.ts';
 
 const once = async function* (bytes: Uint8Array): AsyncGenerator<Uint8Array, void> {
   yield bytes;
@@ -19,6 +19,7 @@ const createDraft = (contents: Map<ContentPlace, Uint8Array>): ContentDraft => {
     read: async (offset, length) => joined().subarray(offset, offset + length),
     async keep(place) {
       contents.set(place, joined());
+      return async () => undefined;
     },
     async discard() {
       chunks = [];
@@ -27,7 +28,7 @@ const createDraft = (contents: Map<ContentPlace, Uint8Array>): ContentDraft => {
 };
 
 /** Contents of a store in memory; gone with the process, like its rows. */
-export const memoryContent = (): ContentStore => {
+export const memoryContent = (): KeptContents => {
   const contents = new Map<ContentPlace, Uint8Array>();
   return {
     assertWritable: () => undefined,
@@ -38,13 +39,11 @@ export const memoryContent = (): ContentStore => {
       return { sizeBytes: bytes.byteLength, bytes: once(bytes), dispose: async () => undefined };
     },
     read: async (place) => contents.get(place) ?? null,
-    async remove(place) {
-      contents.delete(place);
-    },
-    exclusive: createPlaceLocks(),
+    forget: async (_stores, place) => async () => void contents.delete(place),
     async *places() {
       yield* [...contents.keys()];
     },
     removeDrafts: async () => undefined,
+    removeLoose: async () => 0,
   };
 };

@@ -1,12 +1,12 @@
 import { createCipheriv, createDecipheriv, createHash, randomBytes } from 'node:crypto';
 import { AcpError } from '../../contract/errors.ts';
 import { type ContentCipher, isDecryptionFailure, keyNameOf, type StoredPlace } from '../../core/content-cipher.ts';
-import type { AmendableDraft, FileContentStore } from './files.ts';
 import {
+  type AmendableDraft,
   type ContentDraft,
   type ContentPlace,
+  type ContentReading,
   type ContentSource,
-  type ContentStore,
   digestOf,
   hashOfPlace,
 } from './store.ts';
@@ -96,6 +96,7 @@ const sealedDraft = (draft: AmendableDraft, cipher: ContentCipher): ContentDraft
   const key = randomBytes(keyBytes);
   let pending: Buffer = Buffer.alloc(0);
   let chunks = 0;
+  let isSealed = false;
   let shown: { readonly index: number; readonly bytes: Buffer } | null = null;
 
   const put = async (bytes: Buffer, isLast: boolean): Promise<void> => {
@@ -135,10 +136,14 @@ const sealedDraft = (draft: AmendableDraft, cipher: ContentCipher): ContentDraft
       return Buffer.concat(parts);
     },
     async keep(place) {
-      const sizeBytes = chunks * chunkBytes + pending.length;
-      await put(pending, true);
-      await draft.amend(0, sealHeader(cipher, place, { key, sizeBytes }));
-      await draft.keep(place);
+      // Once, also when it is kept a second time.
+      if (!isSealed) {
+        const sizeBytes = chunks * chunkBytes + pending.length;
+        await put(pending, true);
+        await draft.amend(0, sealHeader(cipher, place, { key, sizeBytes }));
+        isSealed = true;
+      }
+      return draft.keep(place, cipher.activeKeyId);
     },
     discard: () => draft.discard(),
   };
@@ -211,11 +216,19 @@ const headerOf = (cipher: ContentCipher, place: ContentPlace, bytes: Buffer): Fi
   }
 };
 
+/** What holds bytes as they are, sealed or not. */
+interface RawReading extends ContentReading {
+  draft(): Promise<AmendableDraft>;
+}
+
 /**
- * Contents as files, sealed with the active key where there is one. What is there already is read whatever it is: plain,
- * or under a former key. Throws `decryption-failed` where it cannot be.
+ * Contents sealed with the active key where there is one. What is there already is read whatever it is: plain, or under a
+ * former key. Throws `decryption-failed` where it cannot be.
  */
-export const sealedContent = (files: FileContentStore, cipher: ContentCipher): ContentStore => ({
+export const sealedContent = <R extends RawReading>(
+  files: R,
+  cipher: ContentCipher,
+): Omit<R, 'draft'> & ContentReading => ({
   ...files,
   async draft() {
     const draft = await files.draft();
@@ -263,7 +276,7 @@ export interface ContentSeal {
 
 /** Null when nothing is at the place. */
 export const sealOf = async (
-  files: FileContentStore,
+  files: Pick<ContentReading, 'open'>,
   cipher: ContentCipher,
   place: ContentPlace,
 ): Promise<ContentSeal | null> => {

@@ -1,11 +1,11 @@
-import { AcpError } from '../../contract/errors.ts';
-import { systemCode } from '../../core/files/system-code.ts';
+import type { AcpError } from '../../contract/errors.ts';
 import type { Logger } from '../../core/logger.ts';
-import type { StoreFailure } from '../dialect.ts';
 import { startStoreWatch } from '../sqlite/store-watch.ts';
 import { type ConditionWords, createStoreCondition } from '../store-condition.ts';
-import { type AmendableDraft, contentFiles } from './files.ts';
-import type { ContentPlace } from './store.ts';
+import type { UnitOfWork } from '../unit-of-work.ts';
+import { classifyFile } from './file-failure.ts';
+import { contentFiles } from './files.ts';
+import type { AmendableDraft, ContentPlace } from './store.ts';
 
 const words: ConditionWords = {
   full: 'The disk of the attachments is full: none is stored until there is room',
@@ -17,21 +17,6 @@ const words: ConditionWords = {
     'The folder of the attachments was moved, deleted or replaced: nothing is written there until it is back at its path',
   returned: 'The folder of the attachments is where it was: it takes what is written again',
   refusal: 'The folder of the attachments was moved, deleted or replaced; none is stored or removed until it is back.',
-};
-
-const failures: Readonly<Record<string, StoreFailure>> = {
-  ENOSPC: 'full',
-  EDQUOT: 'full',
-  EROFS: 'read-only',
-  EACCES: 'read-only',
-  EPERM: 'read-only',
-};
-
-/** What an error of the file system means, by its code; an error that has none is somebody else's. */
-const classifyFile = (error: unknown): StoreFailure => {
-  const cause = error instanceof AcpError ? error.cause : error;
-  const code = systemCode(cause);
-  return code === '' ? null : (failures[code] ?? 'unavailable');
 };
 
 const probeBytes = 4096;
@@ -82,7 +67,7 @@ export const watchContents = (
     files: {
       ...files,
       draft: () => noted(async () => notedDraft(await files.draft())),
-      remove: (place: ContentPlace) => noted(() => files.remove(place)),
+      forget: async (_stores: UnitOfWork, place: ContentPlace) => () => noted(() => files.remove(place)),
       async removeDrafts() {
         watch.look();
         // Whatever stands there now is nobody's drafts.

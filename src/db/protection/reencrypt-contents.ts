@@ -1,12 +1,12 @@
 import { contentFiles } from '../content/files.ts';
 import { hasAttachments, type NamedContent, namedContents } from '../content/rows.ts';
 import { sealedContent, sealOf } from '../content/sealing.ts';
-import { type ContentStore, digestOf } from '../content/store.ts';
+import { type ContentReading, digestOf } from '../content/store.ts';
 import type { RootStorage } from '../storage.ts';
 import type { ReencryptTally } from './reencrypt-tally.ts';
 
 /** False: what is there is not what was stored, and stays as it is. */
-const rewrite = async (content: ContentStore, named: NamedContent): Promise<boolean> => {
+const rewrite = async (content: ContentReading, named: NamedContent): Promise<boolean> => {
   const source = await content.open(named.place);
   if (source === null) return false;
   const draft = await content.draft();

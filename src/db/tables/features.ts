@@ -1,5 +1,6 @@
 import { accessTables } from './access.ts';
 import { approvalTables } from './approvals.ts';
+import { contentTables } from './contents.ts';
 import { quotaTables } from './quotas.ts';
 import { retentionTables } from './retention.ts';
 import { skillTables } from './skills.ts';
@@ -23,6 +24,7 @@ interface RunTraceRow {
 export const featureTables = {
   ...accessTables,
   ...approvalTables,
+  ...contentTables,
   ...quotaTables,
   ...retentionTables,
   ...skillTables,

@@ -5,7 +5,7 @@ import { isAllowedType } from '../../core/media-types.ts';
 import type { Telemetry } from '../../core/telemetry/telemetry.ts';
 import { type ContentDraft, type ContentStore, contentPlace } from '../../db/content/store.ts';
 import type { AttachmentRow } from '../../db/tables.ts';
-import type { AttachmentStore } from './attachments.store.ts';
+import { attachmentStore } from './attachments.store.ts';
 import { hasVideoTrack } from './container-tracks.ts';
 import { attachmentName } from './file-name.rules.ts';
 import { type DetectedType, detectionBytes, detectMediaType } from './media-type.rules.ts';
@@ -16,7 +16,6 @@ export interface AttachmentLimits {
 }
 
 export interface IntakeDeps {
-  readonly store: AttachmentStore;
   readonly content: ContentStore;
   readonly limits: AttachmentLimits;
   readonly telemetry: Pick<Telemetry, 'metrics'>;
@@ -102,22 +101,10 @@ const intakeMetrics = ({ metrics }: Pick<Telemetry, 'metrics'>) => {
 };
 
 /** The one way in for files, of callers and of tools: never more than a piece of a file is in memory. */
-export const createAttachmentIntake = ({ store, content, limits, telemetry, now, newId }: IntakeDeps) => {
+export const createAttachmentIntake = ({ content, limits, telemetry, now, newId }: IntakeDeps) => {
   const metrics = intakeMetrics(telemetry);
-  const keep = async (draft: ContentDraft, row: AttachmentRow): Promise<void> => {
-    const place = contentPlace(row.tenant_id, row.sha256);
-    // Bytes first, then their row: a crash between leaves bytes without a row, which the next start removes.
-    await content.exclusive(place, async () => {
-      await draft.keep(place);
-      try {
-        await store.insert(row);
-      } catch (error) {
-        const isWanted = await store.isReferenced(row.tenant_id, row.sha256).catch(() => true);
-        if (!isWanted) await content.remove(place);
-        throw error;
-      }
-    });
-  };
+  const keep = (draft: ContentDraft, row: AttachmentRow): Promise<void> =>
+    content.keep(draft, contentPlace(row.tenant_id, row.sha256), (stores) => stores(attachmentStore).insert(row));
   return {
     /**
      * Reads a file to its end and keeps it. Throws `file-empty`, `attachment-too-large` or `media-type-not-allowed` as

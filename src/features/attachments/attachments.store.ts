@@ -82,26 +82,6 @@ export const attachmentStore = defineStore((storage) => {
         .where('session_id', 'is', null)
         .execute();
     },
-    /** Tenants with a row of these bytes. */
-    async tenantsOf(sha256: string): Promise<readonly string[]> {
-      const rows = await storage.db
-        .selectFrom('attachments')
-        .select('tenant_id')
-        .distinct()
-        .where('sha256', '=', sha256)
-        .execute();
-      return rows.map((row) => row.tenant_id);
-    },
-    async isReferenced(tenantId: string, sha256: string): Promise<boolean> {
-      const row = await storage.db
-        .selectFrom('attachments')
-        .select('id')
-        .where('sha256', '=', sha256)
-        .where('tenant_id', '=', tenantId)
-        .limit(1)
-        .executeTakeFirst();
-      return row !== undefined;
-    },
   };
 });
 

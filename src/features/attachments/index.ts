@@ -1,4 +1,5 @@
 import type { RunAuthorization } from '../../core/caller/run-authorization.ts';
+import type { Clock } from '../../core/clock.ts';
 import type { LeftoverClosings } from '../../core/instance-state.ts';
 import type { Logger } from '../../core/logger.ts';
 import type { Telemetry } from '../../core/telemetry/telemetry.ts';
@@ -11,6 +12,7 @@ import { createContentCleanup } from './attachment-content.ts';
 import { type AttachmentLimits, createAttachmentIntake } from './attachment-intake.ts';
 import { attachmentService, toolAttachments } from './attachments.service.ts';
 import { attachmentStore } from './attachments.store.ts';
+import { looseContents } from './loose-contents.ts';
 import { createRunAttachments } from './run-attachments.ts';
 
 export type { RunAttachmentPort } from './run-attachments.ts';
@@ -25,6 +27,7 @@ export interface AttachmentsDeps {
   readonly prefix: string;
   readonly telemetry: Telemetry;
   readonly log: Pick<Logger, 'warn' | 'info'>;
+  readonly clock: Clock;
   readonly now: () => number;
   readonly newId: () => string;
 }
@@ -34,8 +37,8 @@ export const attachmentsFeature = (deps: AttachmentsDeps) => {
   const access = createAttachmentAccess(deps);
   const ownerOf = deps.owners.callerOwner;
   const store = storage.stores(attachmentStore);
-  const intake = createAttachmentIntake({ store, content, limits, telemetry, now, newId });
-  const cleanup = createContentCleanup(store, content);
+  const intake = createAttachmentIntake({ content, limits, telemetry, now, newId });
+  const cleanup = createContentCleanup(content);
   // Bytes that could not be removed go with the next start; their rows are gone.
   const leftBehind = (error: unknown): void => log.warn({ error }, 'The bytes of deleted attachments are still there');
   const stopping = new AbortController();
@@ -69,10 +72,11 @@ export const attachmentsFeature = (deps: AttachmentsDeps) => {
     /** The bytes of a row; null: they are gone. */
     bytesOf: (row: Pick<AttachmentRow, 'tenant_id' | 'sha256'>): Promise<Uint8Array | null> =>
       content.read(contentPlace(row.tenant_id, row.sha256)),
+    loose: looseContents(content, deps),
     leftovers: { attachmentDrafts: () => content.removeDrafts() } satisfies LeftoverClosings<'attachmentDrafts'>,
     /** Looks for bytes that no row names, in the background. */
     startSweep(): void {
-      sweeping = cleanup.sweep(stopping.signal).then((removed) => {
+      sweeping = content.sweep(stopping.signal).then((removed) => {
         if (removed > 0) log.info({ removed }, 'Bytes of attachments that nothing names were removed');
       }, leftBehind);
     },

@@ -21,7 +21,7 @@ export interface AttachmentMeasure {
 
 interface RunAttachmentDeps {
   readonly store: AttachmentStore;
-  readonly content: ContentStore;
+  readonly content: Pick<ContentStore, 'read'>;
   readonly access: AttachmentAccess;
 }
 
@@ -47,7 +47,7 @@ const toContent = (mediaType: string, bytes: Uint8Array): AttachmentContent =>
     : { kind: 'binary', base64: Buffer.from(bytes.buffer, bytes.byteOffset, bytes.byteLength).toString('base64') };
 
 /** Contents that runs use now, each once, however many runs use it. */
-const createSharedContents = (content: ContentStore) => {
+const createSharedContents = (content: Pick<ContentStore, 'read'>) => {
   const used = new Map<ContentPlace, { users: number; readonly content: Promise<AttachmentContent | null> }>();
   const read = async (place: ContentPlace, mediaType: string): Promise<AttachmentContent | null> => {
     const bytes = await content.read(place);

@@ -17,7 +17,7 @@ import { AcpError } from '../../../src/contract/errors.ts';
 import { createContentCipher, plainContent } from '../../../src/core/content-cipher.ts';
 import { contentFiles } from '../../../src/db/content/files.ts';
 import { sealedContent } from '../../../src/db/content/sealing.ts';
-import { type ContentPlace, type ContentStore, contentPlace } from '../../../src/db/content/store.ts';
+import { type ContentPlace, type ContentReading, contentPlace } from '../../../src/db/content/store.ts';
 
 const key = (fill: number): string => Buffer.alloc(32, fill).toString('base64');
 const keys = { a: key(1), b: key(2) };
@@ -33,7 +33,7 @@ const open = (t: TestContext) => {
 const placeOf = (content: Uint8Array, tenantId = 'acme'): ContentPlace =>
   contentPlace(tenantId, createHash('sha256').update(content).digest('hex'));
 
-const keep = async (store: ContentStore, content: Uint8Array, piece = 10_000): Promise<ContentPlace> => {
+const keep = async (store: ContentReading, content: Uint8Array, piece = 10_000): Promise<ContentPlace> => {
   const draft = await store.draft();
   for (let at = 0; at < content.length; at += piece) await draft.write(content.subarray(at, at + piece));
   await draft.keep(placeOf(content));
@@ -41,7 +41,7 @@ const keep = async (store: ContentStore, content: Uint8Array, piece = 10_000): P
   return placeOf(content);
 };
 
-const streamed = async (store: ContentStore, place: ContentPlace): Promise<Buffer> => {
+const streamed = async (store: ContentReading, place: ContentPlace): Promise<Buffer> => {
   const source = await store.open(place);
   assert.ok(source !== null);
   const parts: Uint8Array[] = [];
@@ -52,7 +52,7 @@ const streamed = async (store: ContentStore, place: ContentPlace): Promise<Buffe
 };
 
 const failed = (error: unknown): boolean => error instanceof AcpError && error.code === 'decryption-failed';
-const refuses = async (store: ContentStore, place: ContentPlace): Promise<void> => {
+const refuses = async (store: ContentReading, place: ContentPlace): Promise<void> => {
   await assert.rejects(store.read(place), failed);
   await assert.rejects(streamed(store, place), failed);
 };

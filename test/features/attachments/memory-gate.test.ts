@@ -1,7 +1,6 @@
 import assert from 'node:assert/strict';
 import { type TestContext, test } from 'node:test';
 import { setImmediate as turn } from 'node:timers/promises';
-import { memoryContent } from '../../../src/db/content/memory.ts';
 import type { AttachmentReference } from '../../../src/engine/context/run-attachments.ts';
 import { attachmentStore } from '../../../src/features/attachments/attachments.store.ts';
 import { createMemoryGate } from '../../../src/features/attachments/memory-gate.ts';
@@ -113,7 +112,7 @@ const openAttachments = async (t: TestContext, hashes: readonly string[]) => {
     return Buffer.alloc(sizeBytes);
   };
   const access = { mayUpload: async () => undefined, mayList: async () => null, may: async () => true };
-  const port = createRunAttachments({ store, content: { ...memoryContent(), read }, access });
+  const port = createRunAttachments({ store, content: { read }, access });
   const load = (index: number, signal: AbortSignal = never) => {
     const named = [references[index] ?? assert.fail()];
     return port.load({ tenantId: 'default', sessionId: null, named, earlier: [], signal });

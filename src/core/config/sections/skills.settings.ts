@@ -1,8 +1,8 @@
 import { secondMs } from '../duration.ts';
 import { bytes, duration, int } from '../number-kinds.ts';
-import { flag, group, mapOf, required, setting, shorthand } from '../schema-nodes.ts';
-import { mediaType, path, text } from '../text-kinds.ts';
-import { listOf, oneOf } from '../value-kind.ts';
+import { flag, group, mapOf, optional, required, secret, setting, shorthand } from '../schema-nodes.ts';
+import { mediaType, path, text, url } from '../text-kinds.ts';
+import { listOf, nullable, oneOf } from '../value-kind.ts';
 
 const interpreter = shorthand(
   'Command',
@@ -58,5 +58,29 @@ export const skillSettings = {
       ['image/png', 'image/jpeg', 'image/webp', 'image/gif', 'application/pdf', 'text/plain', 'audio/*'],
       'Types that are accepted, as found in the bytes of the file.',
     ),
+    Store: optional(
+      oneOf(['Database', 'Folder', 'S3']),
+      'Where the bytes of new ones are kept; those of others stay readable where they are. Null: Folder on SQLite, Database on PostgreSQL.',
+    ),
+    Folder: optional(
+      path({ label: 'folder' }),
+      'Folder that all processes of the service see. Null: the one beside the store file of SQLite.',
+    ),
+    S3: group('A bucket of Amazon S3, or of a server that speaks its protocol.', {
+      Bucket: optional(text({ max: 255 }), 'Name of the bucket; it is there already.'),
+      Region: setting(text({ max: 64 }), 'us-east-1', 'Region of the bucket.'),
+      Endpoint: optional(url(), 'Address of the server. Null: that of Amazon for the region.'),
+      Prefix: setting(
+        text({ max: 512, empty: true }),
+        '',
+        'In front of every name in the bucket, as it is: a folder ends with /.',
+      ),
+      AccessKeyId: secret(
+        nullable(text()),
+        null,
+        'Null: credentials are found as other clients on this machine find them.',
+      ),
+      SecretAccessKey: secret(nullable(text()), null, 'Together with AccessKeyId.'),
+    }),
   }),
 };
