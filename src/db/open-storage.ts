@@ -7,7 +7,13 @@ import { type Announcements, noAnnouncements } from './announcements.ts';
 import { createContents } from './content/contents.ts';
 import { contentFolder } from './content/files.ts';
 import { memoryContent } from './content/memory.ts';
-import { type AttachmentPlaces, defaultPlaces, openContents, readContents } from './content/open-contents.ts';
+import {
+  type AttachmentPlaces,
+  defaultPlaces,
+  type OpenedContents,
+  openContents,
+  readContents,
+} from './content/open-contents.ts';
 import type { ContentStore } from './content/store.ts';
 import type { SqlDialect } from './dialect.ts';
 import { type Migration, migrate, migrationStatus } from './migrate.ts';
@@ -137,25 +143,6 @@ const prepareSchema = async (storage: RootStorage, options: OpenOptions): Promis
   return (await migrationStatus(storage, migrations)).pending;
 };
 
-/** Until contents can be kept where every process of the store finds them. */
-const noContents = (): ContentStore => {
-  const refuse = (): never => {
-    throw new AcpError('feature-not-available', 'Attachments are not available on PostgreSQL yet.');
-  };
-  return {
-    assertWritable: refuse,
-    draft: async () => refuse(),
-    open: async () => null,
-    read: async () => null,
-    remove: async () => undefined,
-    exclusive: (_place, work) => work(),
-    async *places() {
-      // There are none.
-    },
-    removeDrafts: async () => undefined,
-  };
-};
-
 /** Opens a store that other processes may have open, too: nobody owns it. */
 const openOnServer = async (
   options: OpenOptions,
@@ -165,18 +152,29 @@ const openOnServer = async (
   const { openPostgres } = await import('./postgres/open.ts');
   const server = openPostgres(postgresOptions(options), options);
   const storage = storageOn(server.dialect, true, options);
+  let contents: OpenedContents | null = null;
   const close = async (): Promise<void> => {
+    await contents?.stop();
     await server.stop();
     await storage.close();
   };
   try {
     if (options.autoApplyMigrations) await server.prepare();
     const pending = await prepareSchema(storage, options);
+    const opened = await openContents({
+      storage,
+      homeFolder: null,
+      places: options.attachments ?? defaultPlaces,
+      storeRefusal: () => null,
+      log: options.log,
+      now: options.now,
+    });
+    contents = opened;
     return {
       ...{ storage, ownership: null, pending, place, shared: true },
       announcements: noAnnouncements,
-      ...{ contents: noContents(), signingKeyFile: null },
-      trouble: () => server.condition.trouble,
+      ...{ contents: opened.contents, signingKeyFile: null },
+      trouble: () => server.condition.trouble ?? (opened.trouble() === null ? null : 'contents'),
       close,
     };
   } catch (error) {
