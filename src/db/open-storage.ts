@@ -17,6 +17,7 @@ import {
 import type { ContentStore } from './content/store.ts';
 import type { SqlDialect } from './dialect.ts';
 import { type Migration, migrate, migrationStatus } from './migrate.ts';
+import type { PostgresAnnouncements } from './postgres/announcements.ts';
 import { createSqliteDialect } from './sqlite/dialect.ts';
 import { classifySqlite } from './sqlite/failure.ts';
 import { acquireOwnership, type OwnerLock } from './sqlite/owner-lock.ts';
@@ -153,7 +154,9 @@ const openOnServer = async (
   const server = openPostgres(postgresOptions(options), options);
   const storage = storageOn(server.dialect, true, options);
   let contents: OpenedContents | null = null;
+  let announcements: PostgresAnnouncements | null = null;
   const close = async (): Promise<void> => {
+    await announcements?.close();
     await contents?.stop();
     await server.stop();
     await storage.close();
@@ -170,9 +173,9 @@ const openOnServer = async (
       now: options.now,
     });
     contents = opened;
+    announcements = server.announcements();
     return {
-      ...{ storage, ownership: null, pending, place, shared: true },
-      announcements: noAnnouncements,
+      ...{ storage, ownership: null, pending, place, shared: true, announcements },
       ...{ contents: opened.contents, signingKeyFile: null },
       trouble: () => server.condition.trouble ?? (opened.trouble() === null ? null : 'contents'),
       close,

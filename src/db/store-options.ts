@@ -42,6 +42,7 @@ export const storeOptions = (config: Config, cwd: string): StoreOptions => {
         ? null
         : {
             connectionString: Postgres.ConnectionString,
+            directConnectionString: Postgres.DirectConnectionString,
             schema: Postgres.SchemaName,
             maxConnections: Postgres.MaxConnections,
           },

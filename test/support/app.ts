@@ -46,6 +46,8 @@ export interface AppSetup {
   readonly token?: string;
   /** Default: one that goes on by itself. */
   readonly clock?: TestClock;
+  /** Default: a store on a server goes by the clock, too, so that a test moves the time of all. */
+  readonly storeTime?: 'Clock' | 'Server';
   /** A folder that an earlier app used: the store is opened again. */
   readonly folder?: string;
 }
@@ -279,7 +281,14 @@ const openOn = async (t: TestContext, { transport: name, store }: Ground, setup:
   const config = loadConfig({ configPath, env: {}, cwd: folder });
   if (store === defaultStore && setup.service?.['Persistence'] === undefined)
     await placeEmptyStore(join(folder, 'data/acp.db'));
-  const running = await startOver[name]({ config, log: recordingLog(log), cwd: folder, clock });
+  const started = {
+    config,
+    log: recordingLog(log),
+    cwd: folder,
+    clock,
+    storeTime: setup.storeTime ?? 'Clock',
+  } as const;
+  const running = await startOver[name](started);
   opened.push(() => running.app.close());
   const open = async (token: string | null): Promise<Client> => {
     const transport = await running.transport(token);

@@ -3,10 +3,12 @@ import { AcpError } from '../../contract/errors.ts';
 import type { Logger } from '../../core/logger.ts';
 import type { SqlDialect, StoreFailure } from '../dialect.ts';
 import type { StoreCondition } from '../store-condition.ts';
+import { openAnnouncements, type PostgresAnnouncements } from './announcements.ts';
 import { addressText, parseConnectionString } from './connection-string.ts';
-import { createConnections } from './connections.ts';
+import { clientConfig, createConnections } from './connections.ts';
 import { createPostgresDialect } from './dialect.ts';
 import { classifyPostgres } from './failure.ts';
+import { connectListening } from './listening.ts';
 import { ensureSchema, migrationLock } from './migration-lock.ts';
 import { postgresCondition, watchPostgres } from './store-watch.ts';
 
@@ -14,6 +16,8 @@ import { postgresCondition, watchPostgres } from './store-watch.ts';
 export interface PostgresOptions {
   /** `postgres://user:password@host:port/database`, with the parameters of `parseConnectionString`. */
   readonly connectionString: string;
+  /** Where announcements are listened to, past a pooler that lends connections by transaction; null: the same. */
+  readonly directConnectionString: string | null;
   readonly schema: string;
   /** Of this process, all together. */
   readonly maxConnections: number;
@@ -28,6 +32,8 @@ export interface OpenedPostgres {
   prepare(): Promise<void>;
   /** Why the store could not be opened, in words that name the server; what is not the store's doing stays as it is. */
   failure(error: unknown): unknown;
+  /** Connects once more, for what the processes of the store tell each other. */
+  announcements(): PostgresAnnouncements;
   stop(): Promise<void>;
 }
 
@@ -56,10 +62,11 @@ const besidePool = 1;
 
 /** Connects nothing yet: the first statement does. */
 export const openPostgres = (
-  { connectionString, schema, maxConnections }: PostgresOptions,
+  { connectionString, directConnectionString, schema, maxConnections }: PostgresOptions,
   { commandTimeoutMs, log }: { readonly commandTimeoutMs: number; readonly log: Pick<Logger, 'error' | 'warn'> },
 ): OpenedPostgres => {
   const server = parseConnectionString(connectionString);
+  const direct = directConnectionString === null ? server : parseConnectionString(directConnectionString);
   const address = addressText(server);
   const condition = postgresCondition(address, log);
   const connections = createConnections({
@@ -76,6 +83,13 @@ export const openPostgres = (
     address,
     prepare: () => ensureSchema(server, schema),
     failure: (error) => openFailure(address, error),
+    announcements: () =>
+      openAnnouncements({
+        connect: (events) => connectListening(clientConfig(direct), events),
+        // Other schemas of the database are other stores.
+        channel: schema,
+        log,
+      }),
     stop: () => watch.stop(),
   };
 };

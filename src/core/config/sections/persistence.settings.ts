@@ -37,6 +37,11 @@ export const persistenceSettings = {
         null,
         'Server, database and credentials as a URI, postgres://user:password@host:port/database?sslmode=verify-full; needed for this kind of store.',
       ),
+      DirectConnectionString: secret(
+        nullable(text()),
+        null,
+        'The same past a pooler that lends connections by transaction: where processes hear of each other. Null: ConnectionString. Behind such a pooler and without this they ask the store alone, and readiness is Degraded.',
+      ),
       SchemaName: setting(sqlName(63), 'service', 'Schema of the tables; made when missing.'),
       MaxConnections: setting(int({ min: 2 }), 20, 'Connections of this process, all together.'),
       ...common,
