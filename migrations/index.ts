@@ -27,6 +27,7 @@ import { quotaHolds } from './0026-quota-holds.ts';
 import { spanCounts } from './0027-span-counts.ts';
 import { attachmentContents } from './0028-attachment-contents.ts';
 import { sharedTurns } from './0030-shared-turns.ts';
+import { runCancels } from './0031-run-cancels.ts';
 import { spanCountsOfNewStore } from './dialect-parts.ts';
 
 /** Every migration in order, with the checksum of its file. A static list, because a bundle cannot scan a folder. */
@@ -59,4 +60,5 @@ export const migrations: readonly Migration[] = [
   { ...spanCounts, withoutJsonText: spanCountsOfNewStore, checksum: 'ce3e678d2848cf78' },
   { ...attachmentContents, checksum: '629635daf38a73a9' },
   { ...sharedTurns, checksum: '8661b28ddd4e0fed' },
+  { ...runCancels, checksum: 'f76c45816540e87b' },
 ];

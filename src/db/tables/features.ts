@@ -3,6 +3,7 @@ import { approvalTables } from './approvals.ts';
 import { contentTables } from './contents.ts';
 import { quotaTables } from './quotas.ts';
 import { retentionTables } from './retention.ts';
+import { runCancelTables } from './run-cancels.ts';
 import { skillTables } from './skills.ts';
 import { tableOf } from './table-of.ts';
 
@@ -27,6 +28,7 @@ export const featureTables = {
   ...contentTables,
   ...quotaTables,
   ...retentionTables,
+  ...runCancelTables,
   ...skillTables,
   run_traces: tableOf<RunTraceRow>(),
 };

@@ -160,6 +160,7 @@ const hanging = [
   ...Object.values(subjectTables),
   'run_steps',
   'run_heartbeats',
+  'run_cancels',
   'run_model_calls',
   'approval_handovers',
   'session_requests',

@@ -40,6 +40,7 @@ import { createLostRuns } from './lost-runs.ts';
 import { createResponseCache } from './response-cache.store.ts';
 import { createRunAccess } from './run-access.ts';
 import { createRunAudience } from './run-audience.ts';
+import { createRunCancels } from './run-cancels.ts';
 import { lostRunSource } from './run-event-source.ts';
 import { createRunJobs } from './run-jobs.ts';
 import { createRunJournal } from './run-journal.store.ts';
@@ -94,6 +95,8 @@ export interface RunsDeps extends Pick<LaunchDeps, 'lifecycle' | 'stops'> {
   /** Has a worker look for jobs that are due since then. */
   readonly wake: (dueAt: number) => void;
   readonly clock: Clock;
+  /** Of what processes that share the store agree on. */
+  readonly storeClock: Clock;
   readonly now: () => number;
   readonly newId: () => string;
 }
@@ -150,7 +153,12 @@ export const runsFeature = (deps: RunsDeps) => {
   const traces = storage.stores(runTraceStore);
   const announce = (runId: string): void => deps.announcements.announce('run-events', runId);
   const detached = createDetachedRuns({ ...base, announce });
-  const lost = createLostRuns({ ...base, sessions: deps.sessions.store, detached });
+  const lost = createLostRuns({
+    ...base,
+    sessions: deps.sessions.store,
+    detached,
+    cancels: { isAsked: (runId) => cancels.isAsked(runId) },
+  });
   const recovery = { runs: store, lost, jobs, log, now };
   const responses = storage.stores(createResponseCache(clock, log, deps.batch));
   const lateClosings = createLateClosings({
@@ -200,14 +208,19 @@ export const runsFeature = (deps: RunsDeps) => {
     closeLater: lateClosings.add,
     after: clock.after,
   });
-  const executing = { ...base, engine, detached };
-  const launch = createLaunch({ ...executing, maxContinuations: Service.RunContinuation.MaxAttempts });
+  const cancels = createRunCancels({ ...base, engine, forwards: Service.RunCancellation.Forward });
+  const executing = { ...base, engine, detached, cancels };
+  const launch = createLaunch({
+    ...executing,
+    cancelElsewhere: async (...run) => (await cancels.ask(...run)) === 'asked',
+    maxContinuations: Service.RunContinuation.MaxAttempts,
+  });
   const handler = runJobHandler({ ...executing, launch, lost });
   const runJobs = createRunJobs(executing);
   const { RunReconciliation: reconciling } = Service;
   const reconciliation = reconciling.Enabled
     ? createRunReconciliation(
-        { storage, runs: store, engine, jobs, lost, log, clock },
+        { storage, runs: store, engine, unwritten: lateClosings.runIds, jobs, lost, log, clock: deps.storeClock },
         {
           heartbeatIntervalMs: reconciling.HeartbeatInterval,
           orphanThresholdMs: reconciling.OrphanThreshold,
@@ -249,6 +262,7 @@ export const runsFeature = (deps: RunsDeps) => {
     /** Gives signs of life for the runs of this process, where that is switched on. */
     started(): void {
       responses.start();
+      cancels.start();
       reconciliation?.start();
     },
     /** Looks for runs whose process is gone; null where that is switched off. */
@@ -263,6 +277,7 @@ export const runsFeature = (deps: RunsDeps) => {
       reconciliation?.close();
       followed.close();
       audience.close();
+      cancels.close();
       return lateClosings.close();
     },
   };

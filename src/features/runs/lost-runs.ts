@@ -9,6 +9,8 @@ import { type JobStore, jobStore } from '../jobs/index.ts';
 import type { SessionStore } from '../sessions/index.ts';
 import type { DetachedRuns, UnitStep } from './detached-runs.ts';
 import { type QueuedRuns, runJobKeys } from './launch/index.ts';
+import { runCancelStore } from './run-cancels.store.ts';
+import type { RunCancels } from './run-cancels.ts';
 import type { LedgerCall, TurnStore } from './run-turns.store.ts';
 import type { RunStore } from './runs.store.ts';
 
@@ -21,6 +23,7 @@ interface LostRunDeps {
   readonly detached: DetachedRuns;
   readonly journal: RunJournal;
   readonly queued: Pick<QueuedRuns, 'continuation'>;
+  readonly cancels: Pick<RunCancels, 'isAsked'>;
   readonly now: () => number;
 }
 
@@ -50,7 +53,7 @@ const unreadable = (error: unknown): null => {
 
 /** Runs whose process is gone: their next attempt, their end, and the run that goes on with their turn. */
 export const createLostRuns = (deps: LostRunDeps) => {
-  const { storage, store, turns, jobs, sessions, detached, journal, queued, now } = deps;
+  const { storage, store, turns, jobs, sessions, detached, journal, queued, cancels, now } = deps;
 
   /** Back in line at once: the attempt was lost, not refused, and a lost worker stalls a job for one lease at most. */
   const requeue = async (row: RunRow, job: JobRow): Promise<'requeued' | 'gone'> => {
@@ -74,7 +77,9 @@ export const createLostRuns = (deps: LostRunDeps) => {
     const isRoot = row.parent_run_id === null;
     const stored = isRoot && (await turns.turn(row.tenant_id, row.id).catch(unreadable)) !== null;
     const run = { id: row.id, tenantId: row.tenant_id, agentName: row.agent_name, sessionId: row.session_id };
-    const continued = stored ? queued.continuation(run, failure) : [];
+    // Nobody goes on with a turn of which somebody has asked the end.
+    const isAsked = await cancels.isAsked(row.id);
+    const continued = stored && !isAsked ? queued.continuation(run, failure) : [];
     // Without its lock a process that was only suspended cannot save the turn, which another run may go on with.
     const freed = row.session_id === null ? [] : sessions.release(row.tenant_id, row.session_id, row.id);
     const rows = [journal.toolsUnknown(row.id), ...freed, ...continued];
@@ -82,6 +87,7 @@ export const createLostRuns = (deps: LostRunDeps) => {
     const isClosed = await detached.close(row, closing, async (stores) => {
       await assert?.(stores);
       if (isHeld(job)) await stores(jobStore).lose(job.id, job.attempt, now());
+      if (isAsked) await stores(runCancelStore).drop(row.id);
       await stores.write(rows);
     });
     return isClosed ? 'closed' : 'gone';

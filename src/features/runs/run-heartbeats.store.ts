@@ -1,11 +1,13 @@
+import { sql } from 'kysely';
 import { defineStore, type StoreOf } from '../../db/define-store.ts';
 import { statementOf } from '../../db/statement.ts';
 import type { RunRow } from '../../db/tables.ts';
 
-/** `beat_at`: null without a sign of life. */
-export type SilentRun = RunRow & { readonly beat_at: number | null };
+export type SilentRun = RunRow & { readonly beat_at: number };
 
-/** Signs of life of runs, where several processes share a store. */
+const open = ['Queued', 'Running'];
+
+/** Signs of life of runs, where several processes share a store. Times are the store's. */
 export const heartbeatStore = defineStore((storage) => ({
   async beat(runIds: readonly string[], at: number): Promise<void> {
     await storage.db
@@ -17,21 +19,49 @@ export const heartbeatStore = defineStore((storage) => ({
   async drop(runIds: readonly string[]): Promise<void> {
     await storage.db.deleteFrom('run_heartbeats').where('run_id', 'in', runIds).execute();
   },
+  /** Those of the runs that are neither Queued nor Running. */
+  async over(runIds: readonly string[]): Promise<readonly string[]> {
+    const query = storage.db.selectFrom('runs').select('id').where('id', 'in', runIds).where('status', 'not in', open);
+    return (await query.execute()).map(({ id }) => id);
+  },
   /** Changes nothing, and fails its unit when the run has given a sign of life since. */
   assertSilent(runId: string, beatAt: number): Promise<void> {
     const beat = storage.db.updateTable('run_heartbeats').set({ beat_at: beatAt });
     const query = beat.where('run_id', '=', runId).where('beat_at', '=', beatAt);
     return storage.write([statementOf(query, { mustChange: true })]);
   },
-  /** Running rows without one since then, oldest first. A run that never gave one is as old as its start. */
+  /**
+   * Counts from now on how long those runs are silent that never gave a sign of life: their own times are by the clock of
+   * their process, which may be any.
+   */
+  async watch(at: number): Promise<void> {
+    await storage.db
+      .insertInto('run_heartbeats')
+      .columns(['run_id', 'beat_at'])
+      .expression((eb) =>
+        eb
+          .selectFrom('runs')
+          .leftJoin('run_heartbeats', 'run_heartbeats.run_id', 'runs.id')
+          // A bare parameter has no type in a list of columns.
+          .select(['runs.id', sql<number>`cast(${at} as bigint)`.as('beat_at')])
+          .where('runs.status', 'in', open)
+          // A run in line belongs to its job, if it has one.
+          .where((row) => row.or([row('runs.status', '=', 'Running'), row('runs.job_id', 'is', null)]))
+          .where('run_heartbeats.run_id', 'is', null),
+      )
+      .onConflict((conflict) => conflict.column('run_id').doNothing())
+      .execute();
+  },
+  /** Open rows without a sign of life since then, oldest first. */
   silent: (since: number, limit: number): Promise<readonly SilentRun[]> =>
     storage.db
-      .selectFrom('runs')
+      .selectFrom('run_heartbeats')
+      .innerJoin('runs', 'runs.id', 'run_heartbeats.run_id')
       .selectAll('runs')
-      .leftJoin('run_heartbeats', 'run_heartbeats.run_id', 'runs.id')
       .select('run_heartbeats.beat_at')
-      .where('runs.status', '=', 'Running')
-      .where((eb) => eb(eb.fn.coalesce('run_heartbeats.beat_at', 'runs.started_at', 'runs.created_at'), '<', since))
+      .where('run_heartbeats.beat_at', '<', since)
+      .where('runs.status', 'in', open)
+      .where((row) => row.or([row('runs.status', '=', 'Running'), row('runs.job_id', 'is', null)]))
       .orderBy('runs.id')
       .limit(limit)
       .execute(),

@@ -9,6 +9,7 @@ import type { SessionAccess, SessionPlaces } from '../sessions/index.ts';
 import type { DetachedRuns } from './detached-runs.ts';
 import { type ContinuationPayload, continuationKey, runJobKeys } from './launch/index.ts';
 import type { RunAccess } from './run-access.ts';
+import type { RunCancels } from './run-cancels.ts';
 import type { RunStore } from './runs.store.ts';
 
 export interface RunJobs extends JobWork {
@@ -25,6 +26,7 @@ interface RunJobDeps {
   readonly journal: Pick<RunJournal, 'stepsDropped'>;
   readonly detached: DetachedRuns;
   readonly sessions: Pick<SessionPlaces, 'closed'>;
+  readonly cancels: Pick<RunCancels, 'tellClosed'>;
   readonly now: () => number;
 }
 
@@ -43,6 +45,8 @@ export const createRunJobs = (deps: RunJobDeps): RunJobs => {
       (jobId !== null &&
         (await deps.detached.close(row, closing, (stores) => stores(jobStore).cancelPending(jobId, deps.now())))) ||
       (await deps.detached.close(row, closing));
+    // Without a job it is in line for its session in some process, which answers its caller.
+    if (closed && jobId === null) await deps.cancels.tellClosed(row.id, actor);
     if (closed) deps.sessions.closed({ tenantId: row.tenant_id, sessionId: row.session_id, runId: row.id });
     return closed;
   };

@@ -21,30 +21,59 @@ interface ReconciliationDeps {
   readonly storage: Pick<Storage, 'stores'>;
   readonly runs: Pick<RunStore, 'heartbeatsDropped'>;
   readonly engine: Pick<LiveRuns, 'list' | 'active'>;
+  /** Runs that have ended here, and whose end the store does not have. */
+  readonly unwritten: () => Iterable<string>;
   readonly jobs: Pick<JobStore, 'get'>;
   readonly lost: LostRuns;
   readonly log: { error(fields: Readonly<Record<string, unknown>>, message: string): void };
+  /** By the store's time: several processes date the signs of life of their runs, and compare them. */
   readonly clock: Clock;
 }
 
+// Before this one closes runs that were silent, every process that lives has had the time to say so: the store may have been
+// away for all of them, or this process suspended.
+const beatsBeforeScan = 2;
+
 /** Runs of dead processes, where several of them share a store. */
 export const createRunReconciliation = (deps: ReconciliationDeps, settings: ReconciliationSettings) => {
-  const { storage, runs, engine, jobs, lost, log, clock } = deps;
+  const { storage, runs, engine, unwritten, jobs, lost, log, clock } = deps;
   let beats: Timer | null = null;
   let looks: Timer | null = null;
   let scanning: Promise<unknown> | null = null;
   let beating = new Set<string>();
+  /** Beats in a row that the store took in time. */
+  let taken = 0;
+  let lastAt = Number.NEGATIVE_INFINITY;
 
   const heartbeats = storage.stores(heartbeatStore);
 
+  /** Stops what others have closed: it would find out with its next event, which a long call does not have. */
+  const stopLost = async (ids: readonly string[]): Promise<void> => {
+    for (const id of await heartbeats.over(ids)) {
+      const run = engine.active(id);
+      if (run !== undefined && !run.log.ended) run.stop({ kind: 'lost' });
+    }
+  };
+
   /** One sign of life for all runs of this process. */
   const beat = async (): Promise<void> => {
-    const ids = new Set(engine.list().map((run) => run.id));
+    const at = clock.now();
+    const active = engine.list().map((run) => run.id);
+    const ids = new Set([...active, ...unwritten()]);
+    // In one order, so that processes that write the same rows do not wait for each other in a ring.
+    if (ids.size > 0) await heartbeats.beat([...ids].sort(), at);
     const ended = [...beating].filter((id) => !ids.has(id));
-    if (ended.length > 0) await heartbeats.drop(ended);
     beating = ids;
-    if (ids.size > 0) await heartbeats.beat([...ids], clock.now());
+    if (ended.length > 0) await heartbeats.drop(ended);
+    await stopLost(active);
+    taken = at - lastAt > settings.heartbeatIntervalMs * beatsBeforeScan ? 1 : taken + 1;
+    lastAt = at;
   };
+  const tryBeat = (): Promise<void> =>
+    beat().catch((error: unknown) => {
+      taken = 0;
+      log.error({ error }, 'The signs of life of runs could not be written');
+    });
 
   /** The queue looks after the runs of its jobs: a lease that lapses is its own sign. */
   const belongsToQueue = async (row: RunRow): Promise<boolean> => {
@@ -56,6 +85,7 @@ export const createRunReconciliation = (deps: ReconciliationDeps, settings: Reco
   /** Closes runs whose process has been silent for too long, with their children; how many. */
   const scan = async (mayAct: () => boolean = () => true): Promise<number> => {
     let closed = 0;
+    await heartbeats.watch(clock.now());
     const since = clock.now() - settings.orphanThresholdMs;
     for (const row of await heartbeats.silent(since, settings.maxRunsPerScan)) {
       if (!mayAct()) break;
@@ -63,9 +93,7 @@ export const createRunReconciliation = (deps: ReconciliationDeps, settings: Reco
       await nextTurn();
       if (engine.active(row.id) !== undefined || (await belongsToQueue(row))) continue;
       const { id, beat_at: beatAt } = row;
-      const assertSilent: UnitStep = async (stores) => {
-        if (beatAt !== null) await stores(heartbeatStore).assertSilent(id, beatAt);
-      };
+      const assertSilent: UnitStep = (stores) => stores(heartbeatStore).assertSilent(id, beatAt);
       closed += await lost.loseDescendants(row, assertSilent);
       if ((await lost.lose(row, assertSilent)) === 'closed') closed += 1;
     }
@@ -76,9 +104,7 @@ export const createRunReconciliation = (deps: ReconciliationDeps, settings: Reco
   return {
     /** Gives signs of life from now on: every process does. */
     start(): void {
-      beats = clock.every(settings.heartbeatIntervalMs, () =>
-        beat().catch((error: unknown) => log.error({ error }, 'The signs of life of runs could not be written')),
-      );
+      beats = clock.every(settings.heartbeatIntervalMs, tryBeat);
     },
     beat,
     scan,
@@ -91,7 +117,7 @@ export const createRunReconciliation = (deps: ReconciliationDeps, settings: Reco
         if (looks !== null) return;
         looks = clock.every(settings.scanIntervalMs, () => {
           // One at a time: a scan of many runs may last longer than the pause between two.
-          scanning ??= scan(() => looks !== null && mayAct())
+          scanning ??= (taken < beatsBeforeScan ? Promise.resolve(0) : scan(() => looks !== null && mayAct()))
             .catch((error: unknown) => log.error({ error }, 'Lost runs could not be looked for'))
             .finally(() => {
               scanning = null;

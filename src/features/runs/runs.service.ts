@@ -9,6 +9,7 @@ import type { RunEngine } from '../../engine/lifecycle/index.ts';
 import type { SessionAccess } from '../sessions/index.ts';
 import type { FollowedRuns } from './followed-runs.ts';
 import type { RunAccess } from './run-access.ts';
+import type { RunCancels } from './run-cancels.ts';
 import { runEventSource } from './run-event-source.ts';
 import type { RunJobs } from './run-jobs.ts';
 import { toRunRecord } from './run-record.ts';
@@ -28,6 +29,7 @@ export interface RunServiceDeps {
   readonly engine: RunEngine;
   readonly cancelQueued: RunJobs['cancelQueued'];
   readonly followed: FollowedRuns;
+  readonly cancels: Pick<RunCancels, 'ask'>;
 }
 
 /** Runs below `row` among the rows of its tree. */
@@ -60,6 +62,11 @@ const toInvocationRecord = (row: ToolInvocationRow): ToolInvocationRecord => ({
   usage: row.usage === null ? null : (JSON.parse(row.usage) as ToolInvocationRecord['usage']),
   createdAt: isoTime(row.settled_at ?? row.created_at),
 });
+
+const isOpen = ({ status }: RunRow): boolean => status === 'Running' || status === 'Queued';
+
+const finished = ({ id, status }: RunRow): AcpError =>
+  new AcpError('run-finished', `Run ${id} is closed with status ${status}.`, { details: { runId: id } });
 
 const endsEarly: ReadonlySet<string> = new Set(['AwaitingApproval', 'AwaitingInput', 'Failed']);
 
@@ -150,13 +157,13 @@ export const runService = (
       if (stopHere() || (row.status === 'Queued' && (await deps.cancelQueued(row, principal.actor))))
         return accepted(await reread(row));
       // A worker may have started it in between.
-      const now = await reread(row);
-      if (stopHere()) return accepted(now);
-      if (now.status === 'Running' || now.status === 'Queued')
-        throw new AcpError('run-not-on-this-instance', `Run ${row.id} does not execute on this instance.`, {
-          details: { runId: row.id },
-        });
-      throw new AcpError('run-finished', `Run ${row.id} is closed with status ${now.status}.`, {
+      const again = await reread(row);
+      if (stopHere()) return accepted(again);
+      if (!isOpen(again)) throw finished(again);
+      const answer = await deps.cancels.ask(tenantId, row.id, 'Requested', principal.actor);
+      if (answer === 'asked') return accepted(await reread(again));
+      if (answer === 'closed') throw finished(await reread(again));
+      throw new AcpError('run-not-on-this-instance', `Run ${row.id} does not execute on this instance.`, {
         details: { runId: row.id },
       });
     },

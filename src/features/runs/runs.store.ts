@@ -224,7 +224,11 @@ export const runStore = defineStore((storage) => {
     async heartbeatsDropped(): Promise<void> {
       await storage.db
         .deleteFrom('run_heartbeats')
-        .where('run_id', 'not in', storage.db.selectFrom('runs').select('id').where('status', '=', 'Running'))
+        .where(
+          'run_id',
+          'not in',
+          storage.db.selectFrom('runs').select('id').where('status', 'in', ['Queued', 'Running']),
+        )
         .execute();
     },
     /** Back in line: a Running row becomes Queued. */

@@ -129,8 +129,8 @@ forEachDurableStore(
     const [storage, second] = await openForTwo(t, kind);
     const clock = { now: 1_000_000 };
     const runs = storage.stores(runStore);
-    for (const id of ['alive', 'dead', 'ended'])
-      await opensRun(storage, id, { tenantId: 't', createdAt: clock.now, startedAt: clock.now });
+    for (const id of ['alive', 'dead', 'ended', 'mute'])
+      await opensRun(storage, id, { tenantId: 't', createdAt: 60_000, startedAt: 60_000 });
     await runs.closeFrom({ tenant_id: 't', id: 'ended' }, 'Running', { status: 'Completed' });
     const settings = {
       heartbeatIntervalMs: 30_000,
@@ -143,6 +143,7 @@ forEachDurableStore(
       log: silentLogger,
       clock: { ...systemClock, now: () => clock.now },
       jobs: { get: async () => undefined },
+      unwritten: () => [],
     };
     const closed: string[] = [];
     const holder = createRunReconciliation(
@@ -184,11 +185,13 @@ forEachDurableStore(
     );
     await holder.beat();
     await storage.stores(heartbeatStore).beat(['dead', 'ended'], clock.now);
+    // Its own times are a minute after the epoch: how long it is silent counts from the first look on.
+    assert.equal(await other.scan(), 0);
     clock.now += settings.orphanThresholdMs;
     assert.equal(await other.scan(), 0, 'silent for the threshold is not yet silent for longer');
     clock.now += 1;
-    assert.equal(await other.scan(), 1);
-    assert.deepEqual(closed, ['dead']);
+    assert.equal(await other.scan(), 2);
+    assert.deepEqual(closed, ['dead', 'mute']);
     assert.deepEqual(await storedRows(storage, 'signs of life'), [{ run_id: 'alive', beat_at: clock.now }]);
   },
 );

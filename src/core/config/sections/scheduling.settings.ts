@@ -74,6 +74,12 @@ export const schedulingSettings = {
     Enabled: flag(false, 'A lost run is continued by a new one. Needs RunReconciliation.'),
     MaxAttempts: setting(int({ min: 1 }), 1, 'Continuations of one lost run.'),
   }),
+  RunCancellation: group('Cancels of runs, where several processes share a store.', {
+    Forward: flag(
+      false,
+      'A cancel that reaches another process than the one of the run is passed on to that one. Otherwise it is refused.',
+    ),
+  }),
   Drain: group('The orderly stop.', {
     Enabled: flag(true, 'Work in progress may finish before the process ends.'),
     Timeout: setting(duration({ zero: true }), 30 * secondMs, 'How long it may take to.'),

@@ -30,6 +30,13 @@ export interface LaunchDeps extends MayStartDeps, RequestedWorkDeps, QueuedPlanD
   /** Null: runs are neither counted nor limited. */
   readonly quotas: Pick<ActiveQuotas, 'admission' | 'countUnrecorded'> | null;
   readonly recordingEnabled: boolean;
+  /** Asks the process that has the run to cancel it; false: that is switched off, or the run is closed. */
+  readonly cancelElsewhere: (
+    tenantId: string,
+    runId: string,
+    cause: 'Interrupted' | 'RolledBack',
+    by: string | null,
+  ) => Promise<boolean>;
   readonly newId: () => string;
 }
 
