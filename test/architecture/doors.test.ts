@@ -9,7 +9,7 @@ const ways: Readonly<Record<string, RegExp>> = {
   query: /\b(selectFrom|insertInto|updateTable|deleteFrom|CompiledQuery)\b|\bsql`|from 'kysely'/,
   statement: /\b(defineStore|insertStatement|updateStatement)\b|\bwrite\(\[?\s*\{\s*sql\b/,
   'handle on the open database': /[\w)]\.db(?!\.audit-key)[.,;)]|\bconst \{[^{}\n]*\bdb\b[^{}\n]*\}/,
-  driver: /(from |import\(|require\()['"`](better-sqlite3|node:sqlite)|\bnew Database\(|['"`]sqlite3\b/,
+  driver: /(from |import\(|require\()['"`](better-sqlite3|node:sqlite|pg)['"`]|\bnew Database\(|['"`]sqlite3\b/,
   'name of a table': /\bservice_(?!tier\b)[a-z]{2,}/,
   'text of a query':
     /\b(insert\s+into|delete\s+from|alter\s+table|(create|drop)\s+trigger|update\s+\w+\s+set|select\s[\w\s.,*()]+?\sfrom)\s/i,
@@ -27,6 +27,8 @@ const files = globSync('test/**/*.{ts,tsx}', { cwd: root })
 const exceptions: readonly string[] = [
   'test/features/audit/tampering.ts',
   'test/features/security/tampering.ts',
+  'test/support/postgres-server.ts',
+  'test/support/postgres-store.ts',
   'test/support/store.ts',
 ];
 
@@ -45,7 +47,12 @@ test('a file that reaches behind the service would be seen', () => {
       'const { db } = app.store.open();',
       'app.store.open().db.schema',
     ],
-    driver: ["import Database from 'better-sqlite3';", "await import('node:sqlite')", "spawn('sqlite3', [file])"],
+    driver: [
+      "import Database from 'better-sqlite3';",
+      "import pg from 'pg';",
+      "await import('node:sqlite')",
+      "spawn('sqlite3', [file])",
+    ],
     'name of a table': ['from service_runs'],
     'text of a query': ['SELECT id, status FROM runs', 'update runs set status = 1', 'INSERT  INTO runs'],
   };

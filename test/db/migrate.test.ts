@@ -8,10 +8,9 @@ import { migrations } from '../../migrations/index.ts';
 import { AcpError } from '../../src/contract/errors.ts';
 import { type Migration, migrate, migrationStatus } from '../../src/db/migrate.ts';
 import { openStorage } from '../../src/db/open-storage.ts';
-import { createStorage } from '../../src/db/storage.ts';
 import { tableNames } from '../../src/db/tables.ts';
 import { openTestStore, storeOptions, temporaryFolder } from '../support/opened-store.ts';
-import { forEachStore, openTestStorage } from '../support/store.ts';
+import { forEachStore, openBareStorage, openTestStorage } from '../support/store.ts';
 import { halfway, later } from './migration-steps.ts';
 import { agentNames } from './rows.ts';
 
@@ -97,8 +96,7 @@ forEachStore('a released migration that was changed or put elsewhere is refused'
 });
 
 forEachStore('an empty store has everything pending, and looking does not change it', async (t, store) => {
-  const storage = createStorage(store.open(temporaryFolder(t)), true);
-  t.after(() => storage.close());
+  const storage = await openBareStorage(t, store);
   const { applied, pending } = await migrationStatus(storage, migrations);
   assert.deepEqual([applied, pending], [[], migrations.map((migration) => migration.name)]);
   assert.deepEqual(await storage.db.introspection.getTables(), []);

@@ -19,8 +19,8 @@ import { createService } from '../../src/http/service.ts';
 import { type TestClock, testClock } from './clock.ts';
 import { type Fault, faults } from './faults.ts';
 import { type ProviderSimulator, type SimulatorOptions, startProviderSimulator } from './providers/simulator.ts';
-import { defaultStore, durableStores, type StoreAside, type TestStore, testStores } from './store.ts';
-import { placeEmptyStore } from './template-store.ts';
+import { defaultStore, durableStores, storesInFile, testStores } from './store.ts';
+import type { StoreAside, TestStore } from './test-store.ts';
 
 export type TransportName = 'in process' | 'http';
 
@@ -143,7 +143,7 @@ const simulatedProviders = (url: string): Settings => ({
 const writeConfig = (
   folder: string,
   setup: AppSetup,
-  { settings }: TestStore,
+  store: TestStore,
   simulator: ProviderSimulator | null,
 ): string => {
   const providers = simulator === null ? {} : simulatedProviders(simulator.url);
@@ -156,7 +156,7 @@ const writeConfig = (
       // Tests fail on purpose, many in a row.
       CircuitBreaker: { FailureThreshold: 1000 },
     },
-    merge(settings, setup.service ?? {}),
+    merge(store.settings(folder), setup.service ?? {}),
   );
   const Host = merge({ Url: 'http://127.0.0.1:0', Modules: writeModule(folder, setup) }, setup.host ?? {});
   const file = join(folder, 'service.yaml');
@@ -255,6 +255,19 @@ interface Ground {
   readonly store: TestStore;
 }
 
+/** How many services of a test have a folder. */
+const users = new Map<string, number>();
+
+/** The last one that leaves a folder removes it with its store. */
+const leave = async (folder: string, store: TestStore): Promise<void> => {
+  const left = (users.get(folder) ?? 0) - 1;
+  users.set(folder, left);
+  if (left > 0) return;
+  users.delete(folder);
+  await store.remove(folder);
+  rmSync(folder, { recursive: true, force: true });
+};
+
 /** Opens the service as `acp serve` does, in a folder of its own; everything is closed when the test ends. */
 const openOn = async (t: TestContext, { transport: name, store }: Ground, setup: AppSetup = {}): Promise<TestApp> => {
   const folder = setup.folder ?? mkdtempSync(join(tmpdir(), 'acp-test-'));
@@ -269,9 +282,10 @@ const openOn = async (t: TestContext, { transport: name, store }: Ground, setup:
     closing ??= closeAll();
     return closing;
   };
+  users.set(folder, (users.get(folder) ?? 0) + 1);
   t.after(async () => {
     await close();
-    rmSync(folder, { recursive: true, force: true });
+    await leave(folder, store);
   });
   const simulator = setup.simulator === undefined ? null : await startProviderSimulator(setup.simulator);
   if (simulator !== null) opened.push(() => simulator.close());
@@ -279,8 +293,7 @@ const openOn = async (t: TestContext, { transport: name, store }: Ground, setup:
   const configPath = writeConfig(folder, setup, store, simulator);
   const log: LogLine[] = [];
   const config = loadConfig({ configPath, env: {}, cwd: folder });
-  if (store === defaultStore && setup.service?.['Persistence'] === undefined)
-    await placeEmptyStore(join(folder, 'data/acp.db'));
+  if (setup.service?.['Persistence'] === undefined) await store.make(folder, 'tables');
   const started = {
     config,
     log: recordingLog(log),
@@ -353,6 +366,9 @@ export const forEachService = scenario(grounds(transports, testStores));
 
 /** The same for what a service leaves to the next one, on the stores that keep it. */
 export const forEachDurableService = scenario(grounds(transports, durableStores));
+
+/** The same for what a service leaves beside its store, on the stores that are a file. */
+export const forEachServiceInFile = scenario(grounds(transports, storesInFile));
 
 /** The same over HTTP only, for what only a wire shows: headers, connections, bytes. */
 export const overHttp = (name: string, body: (open: OpenApp, t: TestContext) => Promise<void>): void => {

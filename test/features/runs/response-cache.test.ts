@@ -2,12 +2,10 @@ import assert from 'node:assert/strict';
 import type { AgentRunRequest } from '../../../src/contract/run-request.ts';
 import { systemClock } from '../../../src/core/clock.ts';
 import { silentLogger } from '../../../src/core/logger.ts';
-import { createStorage } from '../../../src/db/storage.ts';
 import { createResponseCache } from '../../../src/features/runs/response-cache.store.ts';
 import type { ModelPart } from '../../../src/providers/models/model-provider.ts';
 import { forEachDurableService, overHttp, type TestApp } from '../../support/app.ts';
-import { temporaryFolder } from '../../support/opened-store.ts';
-import { forEachStore, openTestStorage } from '../../support/store.ts';
+import { forEachStore, openBareStorage, openTestStorage } from '../../support/store.ts';
 import { fileOf, png } from '../attachments/files.ts';
 import { getRun, type LoggedEvent, post, refusal, runJson, runStream, start, tool } from './run-calls.ts';
 
@@ -280,8 +278,7 @@ forEachStore('AGENT-26 expired answers are removed in chunks', async (context, s
 
 forEachStore('AGENT-26 a cache that cannot be read or written is a miss, never a failure', async (context, store) => {
   // Its tables were never made.
-  const storage = createStorage(store.open(temporaryFolder(context)), store.durable);
-  context.after(() => storage.close());
+  const storage = await openBareStorage(context, store);
   const warnings: string[] = [];
   const cache = storage.stores(
     createResponseCache(

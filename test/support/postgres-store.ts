@@ -1,0 +1,138 @@
+// Another connection, for a second process, refused writes, and the text of all that is stored: no caller has them.
+import { createHash } from 'node:crypto';
+import { readFileSync } from 'node:fs';
+import { basename, join } from 'node:path';
+import { migrations } from '../../migrations/index.ts';
+import { silentLogger } from '../../src/core/logger.ts';
+import { openStorage } from '../../src/db/open-storage.ts';
+import { parseConnectionString } from '../../src/db/postgres/connection-string.ts';
+import { createConnections } from '../../src/db/postgres/connections.ts';
+import { createPostgresDialect } from '../../src/db/postgres/dialect.ts';
+import { ensureSchema, migrationLock } from '../../src/db/postgres/migration-lock.ts';
+import { createStorage } from '../../src/db/storage.ts';
+import { storeOptions } from './opened-store.ts';
+import { administer, databaseUrl, dropDatabase, findPostgres, withPostgres } from './postgres-server.ts';
+import type { StoreAside, TestStore } from './test-store.ts';
+
+const schema = 'service';
+
+const server = (): string => findPostgres()?.url ?? '';
+
+/** Folders for tests have names that occur once. */
+const databaseOf = (folder: string): string => basename(folder);
+const urlOf = (folder: string): string => databaseUrl(server(), databaseOf(folder));
+
+/** A server that outlives this run may have the template of another build. */
+const templateName = (): string => {
+  const ddl = readFileSync(join(import.meta.dirname, '../../src/db/postgres/schema.ts'), 'utf8');
+  const content = JSON.stringify([migrations.map(({ name, checksum }) => [name, checksum]), ddl]);
+  return `acp_template_${createHash('sha256').update(content).digest('hex').slice(0, 16)}`;
+};
+
+const connectionSettings = (url: string) => ({
+  connectionString: url,
+  directConnectionString: null,
+  schema,
+  maxConnections: 4,
+});
+
+/** An empty store of this build, made by the first of the processes of a run. Nobody stays connected to it. */
+const makeTemplate = async (): Promise<string> => {
+  const name = templateName();
+  const making = `${name}_making`;
+  await withPostgres(server(), async (client) => {
+    await client.query('select pg_advisory_lock(1)');
+    const { rowCount } = await client.query('select 1 from pg_database where datname = $1', [name]);
+    if (rowCount !== 0) return;
+    await client.query(`drop database if exists "${making}" with (force)`);
+    await client.query(`create database "${making}"`);
+    const postgres = connectionSettings(databaseUrl(server(), making));
+    const opened = await openStorage({ ...storeOptions('', { provider: 'Postgres', postgres }), log: silentLogger });
+    await opened.close();
+    await client.query(`alter database "${making}" rename to "${name}"`);
+  });
+  return name;
+};
+
+/** To copy files costs a third of what it costs to log them; before version 15 it was the only way and had no name. */
+const cloneClause = async (): Promise<string> => {
+  const [row] = await administer('show server_version_num');
+  return Number(row?.['server_version_num']) >= 150_000 ? 'strategy file_copy' : '';
+};
+
+let template: Promise<string> | null = null;
+let cloning: Promise<string> | null = null;
+
+/** Those that this process has made, by their folder. */
+const made = new Map<string, Promise<void>>();
+
+const make = async (folder: string, content: 'nothing' | 'tables'): Promise<void> => {
+  if (content === 'nothing') {
+    await administer(`create database "${databaseOf(folder)}"`);
+    await ensureSchema(parseConnectionString(urlOf(folder)), schema);
+    return;
+  }
+  template ??= makeTemplate();
+  cloning ??= cloneClause();
+  await administer(`create database "${databaseOf(folder)}" template "${await template}" ${await cloning}`);
+};
+
+const open = (folder: string) => {
+  const address = parseConnectionString(urlOf(folder));
+  const connections = createConnections({ address, most: 4, commandTimeoutMs: 5000, failed: () => undefined });
+  return createPostgresDialect({ connections, schema, exclusive: migrationLock(address, schema) });
+};
+
+const aside = (folder: string): StoreAside => {
+  const execute = (sql: string) => withPostgres(urlOf(folder), (client) => client.query(sql));
+  const rename = (from: string, to: string) => execute(`alter table ${schema}."${from}" rename to "${to}"`);
+  return {
+    open: (cipher) => createStorage(open(folder), true, cipher),
+    async refuse(table) {
+      await execute(`
+        create or replace function public.refuse() returns trigger language plpgsql
+          as $$ begin raise exception 'refused'; end $$;
+        create trigger refuse before insert or update or delete on ${schema}."${table}"
+          for each row execute function public.refuse()`);
+      return async () => void (await execute(`drop trigger refuse on ${schema}."${table}"`));
+    },
+    async takeAway(table) {
+      await rename(table, `away_${table}`);
+      return async () => void (await rename(`away_${table}`, table));
+    },
+    dump: () =>
+      withPostgres(urlOf(folder), async (client) => {
+        const tables = await client.query<{ name: string }>(
+          'select relname as name from pg_class where relnamespace = $1::regnamespace and relkind in ($2, $3)',
+          [schema, 'r', 'p'],
+        );
+        const names = tables.rows.map(({ name }) => name);
+        // As one message: the whole store as it was at one moment.
+        const answers = await client.query(names.map((name) => `select * from ${schema}."${name}"`).join(';'));
+        const rows = (answers as unknown as { rows: Record<string, unknown>[] }[]).map((answer) => answer.rows);
+        return Object.fromEntries(names.map((name, index) => [name, rows[index] ?? []]));
+      }),
+  };
+};
+
+/** A server that any number of processes share. */
+export const postgresStore: TestStore = {
+  name: 'PostgreSQL',
+  sql: 'postgres',
+  durable: true,
+  inFile: false,
+  after: 27,
+  settings: (folder) => ({
+    Persistence: { Provider: 'Postgres', Postgres: { ConnectionString: urlOf(folder), SchemaName: schema } },
+  }),
+  make(folder, content) {
+    const making = made.get(folder) ?? make(folder, content);
+    made.set(folder, making);
+    return making;
+  },
+  open,
+  aside,
+  async remove(folder) {
+    if (made.delete(folder)) await dropDatabase(databaseOf(folder));
+  },
+};
