@@ -16,7 +16,7 @@ const batched = [
   '^src/engine/lifecycle/engine-ports\\.ts$',
   '^src/features/quotas/(index|quota-(holds|counters)\\.store)\\.ts$',
   '^src/features/runs/(index|response-cache\\.store|launch/queued-runs)\\.ts$',
-  '^src/features/sessions/(index|turns/session-(turns|places))\\.ts$',
+  '^src/features/sessions/(index|turns/session-(locks|places))\\.ts$',
 ];
 const declarations = '\\.(schema|operations)\\.ts$';
 const typeOnly = ['type-only', 'type-import'];

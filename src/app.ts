@@ -70,6 +70,7 @@ export const createApp = async ({ config, mode, ...options }: AppOptions): Promi
     });
     const emergency = emergencyFeature({
       ...base,
+      now: base.storeClock.now,
       engine: runs.engine,
       runHandlerKeys: Object.keys(runs.jobHandlers),
       wake,

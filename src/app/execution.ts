@@ -20,16 +20,16 @@ import { composeWorker } from './worker.ts';
 /** What executes runs, and all that a run passes. Each part gets what it needs from those above it. */
 export const composeExecution = async ({ base, opened, providers, modules, hostTools }: Foundation) => {
   const { Service, Host } = base.config;
-  const { storage, log, now } = base;
+  const { storage, storeClock, log, now } = base;
   const { batch } = opened.storage;
   const content = guardsFeature({ ...base, guards: modules.guards, usesPattern: modules.usesPatternGuard });
   const memory = memoryFeature({ storage, now });
   const jobs = storage.stores(jobStore);
   const { wake, heard } = createJobSignal();
   const quotas = quotasFeature({ ...base, batch, turns: storage.stores(turnStore) });
-  const writes = createRunWrites({ ...base, batch, jobs, quotas: quotas.active, wake });
+  const writes = createRunWrites({ ...base, now: storeClock.now, batch, jobs, quotas: quotas.active, wake });
   const storedSessions = storage.stores(sessionStore);
-  const waits = createSessionWaits(base);
+  const waits = createSessionWaits({ ...base, clock: storeClock });
   const attachments = attachmentsFeature({
     ...base,
     content: opened.contents,
@@ -41,6 +41,7 @@ export const composeExecution = async ({ base, opened, providers, modules, hostT
   });
   const approvals = approvalsFeature({
     ...base,
+    clock: storeClock,
     guards: content,
     policy: modules.approvalPolicy,
     presenters: modules.approvalPresenters,
@@ -51,6 +52,9 @@ export const composeExecution = async ({ base, opened, providers, modules, hostT
   const sessions = sessionsFeature({
     ...base,
     batch,
+    shared: opened.shared,
+    clock: storeClock,
+    now: storeClock.now,
     deletions: [attachments.removeWithSession, memory.forgetSession, approvals.dropSession],
     cleanups: [attachments.cleanupWithSession],
     store: storedSessions,
@@ -83,6 +87,7 @@ export const composeExecution = async ({ base, opened, providers, modules, hostT
   });
   const retention = retentionFeature({
     ...base,
+    clock: storeClock,
     wake,
     archiveSink: modules.archiveSink,
     archiveFolder: Host.ArchiveFolder,
@@ -91,7 +96,7 @@ export const composeExecution = async ({ base, opened, providers, modules, hostT
     bytesOf: attachments.bytesOf,
     messagesOf: sessions.publicMessages,
   });
-  const idempotency = idempotencyFeature({ ...base, keptMs: retention.keysKeptMs });
+  const idempotency = idempotencyFeature({ ...base, clock: storeClock, keptMs: retention.keysKeptMs });
   const runs = runsFeature({
     ...base,
     batch,

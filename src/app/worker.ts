@@ -19,7 +19,8 @@ export const composeWorker = (
   base: WorkerBase,
   { queue, handlers, lost }: Pick<WorkerPorts, 'handlers' | 'lost'> & { readonly queue: JobStore },
 ): JobWorker => {
-  const { announcements, clock, log } = base;
+  // Leases and when a job is due are compared by all processes.
+  const { announcements, storeClock: clock, log } = base;
   const worker = createJobWorker(
     {
       queue,

@@ -101,3 +101,27 @@ export const updateStatement = <
     return { sql: text, parameters, mustChange };
   };
 };
+
+type Parameters<N extends string> = Readonly<Record<N, unknown>>;
+
+class Parameter {
+  readonly name: string;
+
+  constructor(name: string) {
+    this.name = name;
+  }
+}
+
+/** Any write, compiled with its first execution: `build` says which of its values are bound anew each time, by name. */
+export const preparedStatement = <N extends string>(
+  build: (parameter: (name: N) => never) => { compile(): CompiledQuery },
+  { mustChange = false }: Pick<Statement, 'mustChange'> = {},
+): ((values: Parameters<N>) => Statement) => {
+  let compiled: CompiledQuery | null = null;
+  return (values) => {
+    compiled ??= build((name) => new Parameter(name) as never).compile();
+    const { sql: text, parameters } = compiled;
+    const bound = parameters.map((value) => (value instanceof Parameter ? values[value.name as N] : value));
+    return { sql: text, parameters: bound, mustChange };
+  };
+};

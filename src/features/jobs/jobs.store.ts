@@ -3,7 +3,7 @@ import type { OpenedList } from '../../db/protection/protected-rows.ts';
 import { ConditionFailedError, insertStatement, updateStatement } from '../../db/statement.ts';
 import type { JobRow } from '../../db/tables/jobs.ts';
 import type { JobLease, JobQueue, QueuedJob } from '../../scheduler/job-queue.ts';
-import { chooseThenTake, lapsed, takeWhatIsLeft } from './job-claims.ts';
+import { chooseThenTake, lapsed, takeWhatIsLeft } from './job-claims.store.ts';
 
 export interface NewJob
   extends Pick<QueuedJob, 'id' | 'tenantId' | 'handlerKey' | 'lane' | 'targetName' | 'payload' | 'maxAttempts'> {

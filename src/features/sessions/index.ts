@@ -2,6 +2,7 @@ import type { ChatMessage as PublicMessage } from '../../contract/chat-message.t
 import type { Clock } from '../../core/clock.ts';
 import type { Principal } from '../../core/context.ts';
 import type { Telemetry } from '../../core/telemetry/telemetry.ts';
+import type { Announcements } from '../../db/announcements.ts';
 import type { BatchedWrites } from '../../db/batched-writes.ts';
 import type { ChatMessage } from '../../engine/context/index.ts';
 import { publicMessage } from '../../engine/context/index.ts';
@@ -10,12 +11,14 @@ import { createSessionRemoval, type SessionDeletion, type SessionRemovalDeps } f
 import { type SessionServiceDeps, sessionService } from './sessions.service.ts';
 import type { SessionStore } from './sessions.store.ts';
 import {
+  createOwnSessionTurns,
   createSessionPauses,
   createSessionPlaces,
-  createSessionTurns,
+  createSharedSessionTurns,
   type Mailbox,
   type SessionAccess,
   type SessionWaits,
+  type SharedSessionTurnDeps,
   sessionRequestStore,
 } from './turns/index.ts';
 
@@ -40,21 +43,26 @@ export {
 
 export interface SessionsDeps
   extends Pick<SessionRemovalDeps, 'deletions' | 'cleanups' | 'now' | 'newId'>,
-    Pick<SessionServiceDeps, 'storage' | 'prefix' | 'recordReasoningDeltas' | 'authorization' | 'log'> {
+    Pick<SessionServiceDeps, 'storage' | 'prefix' | 'recordReasoningDeltas' | 'authorization'> {
   readonly batch: Pick<BatchedWrites, 'write'>;
+  /** Whether other processes have the store, too. */
+  readonly shared: boolean;
+  readonly announcements: Pick<Announcements, 'announce' | 'listen'>;
   readonly store: SessionStore;
   readonly owners: SessionAccess;
   readonly waits: SessionWaits;
   readonly mailbox: Mailbox;
   readonly telemetry: Telemetry;
   readonly clock: Clock;
+  readonly log: SessionServiceDeps['log'] & SharedSessionTurnDeps['log'];
 }
 
 export const sessionsFeature = (deps: SessionsDeps) => {
   const { storage, batch, store, mailbox, clock } = deps;
   const { requests, ends } = deps.waits;
   const { owners: access } = deps;
-  const turns = createSessionTurns({ storage, batch, store, access, clock, newId: deps.newId });
+  const turnDeps = { ...deps, access };
+  const turns = deps.shared ? createSharedSessionTurns(turnDeps) : createOwnSessionTurns(turnDeps);
   const pauses = createSessionPauses({ requests, mailbox, ends, now: deps.now, newId: deps.newId });
   const busy = deps.telemetry.metrics.counter(
     'acp.session.busy',

@@ -60,7 +60,7 @@ export const createSessionRemoval = (deps: SessionRemovalDeps) => {
     erasure: (rows: readonly SessionRow[]): Promise<SessionErasure> => erasure(rows),
     /** Deletes a session with all that goes with it; `busy`: a run is queued or in progress, `gone`: it was not there. */
     async remove(row: SessionRow): Promise<'removed' | 'busy' | 'gone'> {
-      if (deps.turns.busy(row.tenant_id, row.id)) return 'busy';
+      if (await deps.turns.busy(row.tenant_id, row.id)) return 'busy';
       // The session is gone with what makes its messages reachable; what cannot be freed now is freed at the next start.
       const freeLater = (error: unknown): number => {
         deps.log.warn({ sessionId: row.id, error }, 'The messages of a deleted session could not be freed yet');

@@ -3,7 +3,7 @@ import type { TestContext } from 'node:test';
 import { AcpError } from '../../../src/contract/errors.ts';
 import type { Principal } from '../../../src/core/context.ts';
 import { createSessionAccess, sessionStore } from '../../../src/features/sessions/index.ts';
-import { createSessionTurns } from '../../../src/features/sessions/turns/index.ts';
+import { createOwnSessionTurns } from '../../../src/features/sessions/turns/index.ts';
 import { testClock } from '../../support/clock.ts';
 import { forEachStore, openTestStorage, type TestStore } from '../../support/store.ts';
 
@@ -32,7 +32,7 @@ const openInstances = async (t: TestContext, store: TestStore) => {
   const clock = testClock({ at: 1_000_000, stands: true });
   let ids = 0;
   const instance = () => {
-    const turns = createSessionTurns({
+    const turns = createOwnSessionTurns({
       storage,
       batch: storage.batch,
       store: storage.stores(sessionStore),
@@ -87,7 +87,7 @@ forEachStore(
   async (t, store) => {
     const { storage, first } = await openInstances(t, store);
     const turn = await first.take('t', 's', 'agent', 'run-1', caller);
-    const place = first.wait('t', 's', 'run-2', { bounded: true });
+    const place = await first.wait('t', 's', 'run-2', { bounded: true });
     assert.equal(place.position, 1);
     await storage.write(turn.save([], null, 1));
     turn.ended();
@@ -100,7 +100,7 @@ forEachStore(
 forEachStore('RUN-8 who leaves the line, or does not take the session, lets the next one in', async (t, store) => {
   const { storage, first } = await openInstances(t, store);
   const turn = await first.take('t', 's', 'agent', 'run-1', caller);
-  const places = ['run-2', 'run-3', 'run-4'].map((id) => first.wait('t', 's', id, {}));
+  const places = await Promise.all(['run-2', 'run-3', 'run-4'].map((id) => first.wait('t', 's', id, {})));
   const stop = new AbortController();
   const second = places[0]?.ready(stop.signal);
   stop.abort(new Error('stopped'));
@@ -112,7 +112,7 @@ forEachStore('RUN-8 who leaves the line, or does not take the session, lets the 
   await places[2]?.ready(new AbortController().signal);
   places[2]?.leave();
   assert.equal(first.busy('t', 's'), false);
-  assert.equal(first.wait('t', 's', 'run-5', {}).position, 0);
+  assert.equal((await first.wait('t', 's', 'run-5', {})).position, 0);
 });
 
 forEachStore(

@@ -169,6 +169,7 @@ export const createLaunch = (deps: LaunchDeps) => {
         if (holder !== undefined) engine.cancel(holder, cause, by);
         return holder !== undefined;
       },
+      stopElsewhere: (holderId, cause, by) => deps.cancelElsewhere(tenantId, holderId, cause, by),
     });
   };
 

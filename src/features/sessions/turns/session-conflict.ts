@@ -10,10 +10,12 @@ export const failAsConflict = (error: unknown): never => {
   throw new RunFailure('Infrastructure', 'session_conflict', error.message, { cause: error });
 };
 
+/** The run that has the session cannot be stopped from this instance. */
+export const foreignHolder = (cause?: unknown): AcpError =>
+  new AcpError('run-not-on-this-instance', 'The run in progress does not execute on this instance.', { cause });
+
 /** The session is busy although no run holds it here: its run cannot be stopped from this instance. */
 export const refuseForeignHolder = (error: unknown): never => {
   if (!(error instanceof AcpError) || error.code !== 'session-busy') throw error;
-  throw new AcpError('run-not-on-this-instance', 'The run in progress does not execute on this instance.', {
-    cause: error,
-  });
+  throw foreignHolder(error);
 };

@@ -8,7 +8,7 @@ import type { BegunTurn, CancelCause, RunPlan } from '../../../engine/active-run
 import type { TurnResume } from '../../../engine/context/index.ts';
 import type { SessionTurn } from '../../../engine/record/index.ts';
 import { hasAnswers } from './request-answers.rules.ts';
-import { busyError, failAsConflict, refuseForeignHolder } from './session-conflict.ts';
+import { busyError, failAsConflict, foreignHolder, refuseForeignHolder } from './session-conflict.ts';
 import type { SessionPauses } from './session-pauses.ts';
 import type { SessionPlace, SessionTurns } from './session-turns.ts';
 
@@ -34,6 +34,8 @@ export interface ArrivingRun extends SessionRun {
   current(): Promise<Pick<BegunTurn, 'agent' | 'parameters'>>;
   /** Stops the run that holds the session; false when it does not execute here. */
   stop(runId: string, cause: CancelCause, by: string | null): boolean;
+  /** Asks the process that has the run to stop it; false where processes do not ask each other, or the run is over. */
+  stopElsewhere(runId: string, cause: 'Interrupted' | 'RolledBack', by: string | null): Promise<boolean>;
 }
 
 /** What a run has of its session when it starts: the session itself, or a place in line. */
@@ -87,13 +89,17 @@ export const createSessionPlaces = ({ batch, turns, pauses, clock, busy }: Sessi
   /** Cancels the run in progress and takes the session next, before those that wait in line. */
   const stopHolder = async (run: ArrivingRun, cause: 'Interrupted' | 'RolledBack'): Promise<void> => {
     const { tenantId, sessionId, runId, context } = run;
-    const holderId = turns.holder(tenantId, sessionId);
-    if (holderId === null) return;
+    const { actor } = context.principal;
+    const holder = await turns.holder(tenantId, sessionId);
+    if (holder === null) return;
     // Lined up first: once it is stopped the holder may leave at any moment.
-    const place = turns.wait(tenantId, sessionId, runId, { ahead: true });
-    if (!run.stop(holderId, cause, context.principal.actor)) {
+    const place = await turns.wait(tenantId, sessionId, runId, { ahead: true });
+    try {
+      if (holder.isHere && !run.stop(holder.runId, cause, actor)) throw busyError(sessionId);
+      if (!(holder.isHere || (await run.stopElsewhere(holder.runId, cause, actor)))) throw foreignHolder();
+    } catch (error) {
       place.leave();
-      throw busyError(sessionId);
+      throw error;
     }
     const tooLong = new AbortController();
     const timer = clock.after(stopWaitMs, () => tooLong.abort(busyError(sessionId)));
@@ -151,9 +157,9 @@ export const createSessionPlaces = ({ batch, turns, pauses, clock, busy }: Sessi
   };
 
   /** In line behind whoever holds the session: its run is Queued until its turn comes. */
-  const lineUp = (run: ArrivingRun): Placed => {
+  const lineUp = async (run: ArrivingRun): Promise<Placed> => {
     busy('Enqueue');
-    const place = turns.wait(run.tenantId, run.sessionId, run.runId, { bounded: true });
+    const place = await turns.wait(run.tenantId, run.sessionId, run.runId, { bounded: true });
     const turn = (signal: AbortSignal): Promise<BegunTurn> => turnOf(run, place, signal);
     return {
       session: null,
@@ -164,9 +170,16 @@ export const createSessionPlaces = ({ batch, turns, pauses, clock, busy }: Sessi
     };
   };
 
+  /** Null: another process has it, or a run of another one is the next. */
+  const takeIfFree = (run: ArrivingRun): Promise<SessionTurn | null> =>
+    take(run).catch((error: unknown) => {
+      if (error instanceof AcpError && error.code === 'session-busy') return null;
+      throw error;
+    });
+
   const takeNow = async (run: ArrivingRun, policy: Concurrency): Promise<SessionTurn> => {
     if (policy === 'Interrupt' || policy === 'Rollback') {
-      if (turns.busy(run.tenantId, run.sessionId)) busy(policy);
+      if (await turns.busy(run.tenantId, run.sessionId)) busy(policy);
       await stopHolder(run, policy === 'Interrupt' ? 'Interrupted' : 'RolledBack');
       return take(run).catch(refuseForeignHolder);
     }
@@ -183,7 +196,7 @@ export const createSessionPlaces = ({ batch, turns, pauses, clock, busy }: Sessi
     /** Refuses a run before anything is stored of it: wrong answers, an open pause, and another run where it will not wait. */
     async check({ tenantId }: CallContext, sessionId: string, body: AgentRunRequest): Promise<void> {
       await pauses.check(tenantId, sessionId, body);
-      if ((body.concurrency ?? 'Reject') !== 'Reject' || !turns.busy(tenantId, sessionId)) return;
+      if ((body.concurrency ?? 'Reject') !== 'Reject' || !(await turns.busy(tenantId, sessionId))) return;
       busy('Reject');
       throw busyError(sessionId);
     },
@@ -192,14 +205,16 @@ export const createSessionPlaces = ({ batch, turns, pauses, clock, busy }: Sessi
       const { tenantId, sessionId, body } = run;
       const policy = body.concurrency ?? 'Reject';
       // Answers belong to the pause that the session is in: behind another run they would come too late.
-      if (policy === 'Enqueue' && !hasAnswers(body) && turns.busy(tenantId, sessionId)) return lineUp(run);
-      const session = await takeNow(run, policy);
+      const mayWait = policy === 'Enqueue' && !hasAnswers(body);
+      if (mayWait && turns.busyHere(tenantId, sessionId)) return lineUp(run);
+      const session = await (mayWait && turns.asksStore ? takeIfFree(run) : takeNow(run, policy));
+      if (session === null) return lineUp(run);
       const begun = await keepOrFree(session, () => pauses.begin({ ...run, session }, body));
       return { session, waiting: null, ...begun, leave: () => free(session) };
     },
     /** A place in line for a run that was accepted before; null when the run was closed meanwhile. */
     async line({ tenantId, sessionId, runId }: RunInLine, signal: AbortSignal): Promise<SessionPlace | null> {
-      const place = turns.wait(tenantId, sessionId, runId, {});
+      const place = await turns.wait(tenantId, sessionId, runId, {});
       const closing = new AbortController();
       waiting.set(runId, closing);
       try {

@@ -1,0 +1,138 @@
+import { AcpError } from '../../../contract/errors.ts';
+import type { Clock } from '../../../core/clock.ts';
+import type { Principal } from '../../../core/context.ts';
+import type { BatchedWrites } from '../../../db/batched-writes.ts';
+import { ConditionFailedError, type Statement } from '../../../db/statement.ts';
+import type { Storage } from '../../../db/storage.ts';
+import type { SessionRow } from '../../../db/tables.ts';
+import type { SessionTurn } from '../../../engine/record/index.ts';
+import type { SessionStore } from '../sessions.store.ts';
+import type { SessionAccess } from './session-access.ts';
+import { busyError } from './session-conflict.ts';
+import { lockMs } from './session-turns.ts';
+
+export interface SessionLockDeps {
+  readonly storage: Pick<Storage, 'dialect'>;
+  readonly batch: Pick<BatchedWrites, 'write'>;
+  readonly store: SessionStore;
+  readonly access: SessionAccess;
+  readonly clock: Clock;
+  readonly newId: () => string;
+}
+
+/** A run that comes to a session, and who asked for it. */
+export interface Taker {
+  readonly tenantId: string;
+  readonly sessionId: string;
+  readonly agentName: string;
+  readonly runId: string;
+  readonly caller: Principal;
+}
+
+/** How the row of a session is locked; each unit fails where another run holds it. */
+export interface LockWrites {
+  open(session: SessionRow): readonly Statement[];
+  /** Takes over a row that a run left behind before it saved a turn; null where no run can have. */
+  readonly reopen: ((session: SessionRow) => readonly Statement[]) | null;
+  lock(taker: Taker, now: number, lockUntil: number): readonly Statement[];
+  /** Frees the session; one that never had a turn goes. */
+  release(taker: Pick<Taker, 'tenantId' | 'sessionId' | 'runId'>): readonly Statement[];
+}
+
+/** The row of a session, which says who holds it. */
+export const createSessionLocks = (deps: SessionLockDeps, writes: LockWrites) => {
+  const { storage, batch, store, access, newId } = deps;
+  const { now } = deps.clock;
+
+  const opened = ({ tenantId, sessionId, agentName, runId, caller }: Taker): SessionRow => {
+    const at = now();
+    return {
+      tenant_id: tenantId,
+      id: sessionId,
+      agent_name: agentName,
+      owner_id: access.newOwner(caller),
+      conversation_id: newId(),
+      version: 0,
+      message_count: 0,
+      active_run_id: runId,
+      lock_until: at + lockMs,
+      last_run_id: null,
+      created_at: at,
+      updated_at: at,
+      parent_session_id: null,
+      parent_conversation_id: null,
+      branch_from_sequence: null,
+      summary: null,
+    };
+  };
+
+  const isLocked = ({ active_run_id, lock_until }: SessionRow): boolean =>
+    active_run_id !== null && (lock_until ?? 0) >= now();
+
+  /** Left behind in its first turn: as if it were not there. */
+  const isVacant = (row: SessionRow): boolean => writes.reopen !== null && row.version === 0 && !isLocked(row);
+
+  const lockRow = async (taker: Taker): Promise<SessionRow> => {
+    const { tenantId, sessionId, agentName, caller } = taker;
+    const row = await store.get(tenantId, sessionId);
+    if (row === undefined) {
+      const session = opened(taker);
+      await batch.write(writes.open(session));
+      return session;
+    }
+    if (writes.reopen !== null && isVacant(row)) {
+      const session = opened(taker);
+      await batch.write(writes.reopen(session));
+      return session;
+    }
+    if (row.agent_name !== agentName)
+      throw new AcpError('session-agent-mismatch', `Session "${sessionId}" belongs to agent "${row.agent_name}".`);
+    access.assertMayRun(caller, sessionId, row.owner_id);
+    await batch.write(writes.lock(taker, now(), now() + lockMs));
+    // What is read after the lock was taken is what the turn goes on from.
+    return (await store.get(tenantId, sessionId)) ?? row;
+  };
+
+  const storedOwner = async (tenantId: string, sessionId: string, caller: Principal): Promise<string | null> => {
+    const row = await store.get(tenantId, sessionId);
+    if (row === undefined || isVacant(row)) return access.newOwner(caller);
+    access.assertMayRun(caller, sessionId, row.owner_id);
+    return row.owner_id;
+  };
+
+  return {
+    isLocked,
+    async agentOf(tenantId: string, sessionId: string): Promise<string | null> {
+      const row = await store.get(tenantId, sessionId);
+      return row === undefined || isVacant(row) ? null : row.agent_name;
+    },
+    ownerOf(tenantId: string, sessionId: string | null, caller: Principal): Promise<string | null> | string | null {
+      if (!access.enabled) return null;
+      return sessionId === null ? access.callerOwner(caller) : storedOwner(tenantId, sessionId, caller);
+    },
+    /** Throws `session-busy` when another run holds the row. `ended`: called when the run has left the session. */
+    async take(taker: Taker, ended: () => void): Promise<SessionTurn> {
+      const { sessionId, runId } = taker;
+      try {
+        const row = await lockRow(taker);
+        const history = row.message_count === 0 ? [] : await store.messages(row);
+        return {
+          sessionId,
+          history,
+          summary: store.summary(row),
+          save: (messages, summary, at) => store.saveTurn(row, runId, messages, summary, at),
+          release: () => writes.release(taker),
+          ended,
+        };
+      } catch (error) {
+        // The row was taken before its messages were read.
+        if (error instanceof AcpError && error.code === 'decryption-failed') await batch.write(writes.release(taker));
+        if (error instanceof ConditionFailedError || storage.dialect.classify(error) === 'unique-violation')
+          throw busyError(sessionId);
+        throw error;
+      }
+    },
+  };
+};
+
+export type SessionLocks = ReturnType<typeof createSessionLocks>;
