@@ -25,7 +25,7 @@ export interface StoreClockOptions {
 }
 
 /** What a process dates (events, keys that lapse, tokens) is by its own time: a second is more than a synced one is off. */
-export const mostOffsetMs = 1000;
+const mostOffsetMs = 1000;
 
 const samplesAtStart = 3;
 const readEveryMs = 5000;
