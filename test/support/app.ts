@@ -370,6 +370,11 @@ export const forEachDurableService = scenario(grounds(transports, durableStores)
 /** The same for what a service leaves beside its store, on the stores that are a file. */
 export const forEachServiceInFile = scenario(grounds(transports, storesInFile));
 
+/** The same for what several services do to one store at the same time: each opens the folder of the first one. */
+export const forEachSharedService = scenario(
+  durableStores.flatMap((store): Ground[] => (store.inFile ? [] : [{ transport: 'http', store }])),
+);
+
 /** The same over HTTP only, for what only a wire shows: headers, connections, bytes. */
 export const overHttp = (name: string, body: (open: OpenApp, t: TestContext) => Promise<void>): void => {
   test(name, (t) => body((setup) => openApp(t, 'http', setup), t));

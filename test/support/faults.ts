@@ -19,6 +19,7 @@ export const faults = {
   'shared stretches': 'conversation_segments',
   'dropped conversations': 'dropped_conversations',
   'signs of life': 'run_heartbeats',
+  'cancels of runs': 'run_cancels',
   'agent state': 'agent_states',
 } as const;
 

@@ -58,7 +58,7 @@ export const tellEnd = (run: ActiveRun, ports: QuotaPorts, { status }: RunOutcom
     tenantId,
     runId: run.id,
     isBooked: status !== 'Queued' && run.log.endStored,
-    isLost: run.stopReason?.kind === 'lost' && !run.log.endStored,
+    isLost: run.log.isLost && !run.log.endStored,
     count: unrecordedCount,
     ...quotaUse(run.usage.totalTokens, run.cost),
   });

@@ -94,6 +94,11 @@ export class RunLog implements LazyUnit {
     return this.#options.recording && !this.#recording;
   }
 
+  /** Another process has closed the run or executes it, whatever has stopped it here. */
+  get isLost(): boolean {
+    return this.#abandoned;
+  }
+
   /** Its end, and what it has used, is in the store. */
   get endStored(): boolean {
     return this.#endStored;

@@ -49,6 +49,7 @@ export const createRunReconciliation = (deps: ReconciliationDeps, settings: Reco
 
   /** Stops what others have closed: it would find out with its next event, which a long call does not have. */
   const stopLost = async (ids: readonly string[]): Promise<void> => {
+    if (ids.length === 0) return;
     for (const id of await heartbeats.over(ids)) {
       const run = engine.active(id);
       if (run !== undefined && !run.log.ended) run.stop({ kind: 'lost' });

@@ -113,8 +113,8 @@ const cancelOnDisconnect = (deps: RunStartDeps, context: CallContext, run: Activ
 };
 
 /** How another process has ended a run that this one lost; null: it did not, or that is not known. */
-const endElsewhere = async ({ store }: RunStartDeps, { stopReason, plan }: ActiveRun): Promise<RunFailure | null> => {
-  if (stopReason?.kind !== 'lost') return null;
+const endElsewhere = async ({ store }: RunStartDeps, { log, plan }: ActiveRun): Promise<RunFailure | null> => {
+  if (!log.isLost) return null;
   // A store that cannot be read has told this process that the run is lost, and no more.
   const row = await store.get(plan.tenantId, plan.id).catch(() => undefined);
   if (row?.error_class == null) return null;
