@@ -113,6 +113,7 @@ export const createApp = async ({ config, mode, ...options }: AppOptions): Promi
         reporting,
       ],
     });
+    if (mode === 'serve') opened.holdWhenAsked?.(life.drain);
     const dispatch = createDispatch(
       operations,
       apiHandlers({ foundation, execution, works, security, models, platform, emergency }),

@@ -33,6 +33,14 @@ export interface IndexSelectivity {
   readonly rows: readonly number[];
 }
 
+/** A column of a table, as the database has it. */
+export interface StoredColumn {
+  readonly name: string;
+  readonly kind: 'Text' | 'Integer' | 'Real' | 'Bytes';
+  /** Its place in the primary key, from 1; 0: it is no part of it. */
+  readonly keyPosition: number;
+}
+
 /** The only place that knows a database. Members are named by capability. */
 export interface SqlDialect {
   readonly name: 'sqlite' | 'postgres';
@@ -88,6 +96,10 @@ export interface SqlDialect {
   refreshSelectivity(db: Kysely<Tables>): Promise<void>;
   /** Serialises migrations over processes. */
   withMigrationLock<T>(work: () => Promise<T>): Promise<T>;
+  /** Columns in the order of their names; empty where there is no such table. */
+  columnsOf(db: Kysely<Tables>, table: keyof Tables): Promise<readonly StoredColumn[]>;
+  /** Whether a text may hold U+0000. */
+  readonly storesNul: boolean;
   /** Schema as text, for the golden comparison. */
   describeSchema(db: Kysely<Tables>): Promise<string>;
   /** Deletes at most `limit` rows that match, oldest key first; returns how many. */

@@ -69,11 +69,12 @@ const reading = async <T>(
   options: StoreOptions,
   work: (storage: RootStorage, path: string) => Promise<T>,
 ): Promise<T> => {
-  const { storage, path } = await openForReading(options);
+  const path = storeFile(options);
+  const { storage, close } = await openForReading(options);
   try {
     return await work(storage, path);
   } finally {
-    await storage.close();
+    await close();
   }
 };
 

@@ -16,7 +16,8 @@ import {
 } from './content/open-contents.ts';
 import type { ContentStore } from './content/store.ts';
 import type { SqlDialect } from './dialect.ts';
-import { type Migration, migrate, migrationStatus } from './migrate.ts';
+import { hasTable, type Migration, migrate, migrationStatus } from './migrate.ts';
+import { refuseHalfMoved } from './move/move-record.ts';
 import type { PostgresAnnouncements } from './postgres/announcements.ts';
 import { createSqliteDialect } from './sqlite/dialect.ts';
 import { classifySqlite } from './sqlite/failure.ts';
@@ -24,6 +25,7 @@ import { acquireOwnership, type OwnerLock } from './sqlite/owner-lock.ts';
 import { openFailure, prepareStoreFile, realStorePath } from './sqlite/store-location.ts';
 import { startStoreWatch } from './sqlite/store-watch.ts';
 import { startWatchdog } from './sqlite/watchdog.ts';
+import { watchForHold } from './sqlite/write-hold.ts';
 import { createStorage, type RootStorage } from './storage.ts';
 import { createStoreCondition, type StoreCondition, type StoreTrouble } from './store-condition.ts';
 import { type PlaceOptions, postgresOptions, type StorePlace, storePlace } from './store-place.ts';
@@ -46,6 +48,8 @@ export interface OpenOptions extends StoreOptions {
   readonly waitMs?: number;
   /** Default: those of this build. */
   readonly migrations?: readonly Migration[];
+  /** The target of a move is opened, which nobody else may use before its end. */
+  readonly isMoveTarget?: boolean;
 }
 
 export interface OpenedStorage {
@@ -65,6 +69,11 @@ export interface OpenedStorage {
   readonly signingKeyFile: string | null;
   /** Why the store, or else the folder of its contents, takes no writes now, after a look at their files; null: both do. */
   trouble(): StoreTrouble | 'contents' | null;
+  /**
+   * Who moves the store may ask for reads only. `ready` ends what writes; from then on every write is refused, until the
+   * process is started again. Without it a move waits for the end of this process.
+   */
+  holdWhenAsked?(ready: () => Promise<void>): void;
   /** Writes what is pending, closes the store and gives it up. */
   close(): Promise<void>;
 }
@@ -137,12 +146,17 @@ const beside = (path: string) => ({
 
 const prepareSchema = async (storage: RootStorage, options: OpenOptions): Promise<readonly string[]> => {
   const migrations = options.migrations ?? allMigrations;
+  if (options.isMoveTarget !== true) await refuseHalfMoved(storage);
   if (options.autoApplyMigrations) {
     await migrate(storage, migrations, options.now);
     return [];
   }
   return (await migrationStatus(storage, migrations)).pending;
 };
+
+/** The target of a move gets the marks of its places with the rows of the source, and makes none of its own. */
+const placesOf = ({ attachments = defaultPlaces, isMoveTarget }: OpenOptions): AttachmentPlaces =>
+  isMoveTarget === true ? defaultPlaces : attachments;
 
 /** Opens a store that other processes may have open, too: nobody owns it. */
 const openOnServer = async (
@@ -167,15 +181,17 @@ const openOnServer = async (
     const opened = await openContents({
       storage,
       homeFolder: null,
-      places: options.attachments ?? defaultPlaces,
+      places: placesOf(options),
       storeRefusal: () => null,
       log: options.log,
       now: options.now,
     });
     contents = opened;
-    announcements = server.announcements();
+    // Its target has nobody to tell, and would wait at its own lock.
+    if (options.isMoveTarget !== true) announcements = server.announcements();
     return {
-      ...{ storage, ownership: null, pending, place, shared: true, announcements },
+      ...{ storage, ownership: null, pending, place, shared: true },
+      announcements: announcements ?? noAnnouncements,
       ...{ contents: opened.contents, signingKeyFile: null },
       trouble: () => server.condition.trouble ?? (opened.trouble() === null ? null : 'contents'),
       close,
@@ -213,11 +229,12 @@ export const openStorage = async (options: OpenOptions): Promise<OpenedStorage> 
     const contents = await openContents({
       storage: opened,
       homeFolder: contentFolder(path),
-      places: options.attachments ?? defaultPlaces,
+      places: placesOf(options),
       storeRefusal,
       log: options.log,
       now: options.now,
     });
+    let holdWatch: ReturnType<typeof watchForHold> | null = null;
     return {
       storage: opened,
       ownership,
@@ -229,8 +246,17 @@ export const openStorage = async (options: OpenOptions): Promise<OpenedStorage> 
         watch.look();
         return condition.trouble ?? (contents.trouble() === null ? null : 'contents');
       },
+      holdWhenAsked(ready) {
+        holdWatch ??= watchForHold(path, options.log, async () => {
+          await ready();
+          condition.hold();
+          // In its turn: a transaction that is open now has ended before.
+          await opened.dialect.probeWrite();
+          ownership.announceReadOnly();
+        });
+      },
       async close() {
-        await Promise.all([watch.stop(), contents.stop()]);
+        await Promise.all([watch.stop(), contents.stop(), holdWatch?.stop()]);
         await watchdog.stop();
         await opened.close();
         // Last, so that the next owner finds a store that is closed.
@@ -254,8 +280,10 @@ export const openPreview = async (options: OpenOptions): Promise<OpenedStorage> 
   // A preview writes nothing by itself, and on a server there is nobody to be kept from the store.
   if (configured.provider === 'Postgres') return openOnServer({ ...options, autoApplyMigrations: false }, configured);
   if (configured.provider === 'Memory' || !existsSync(realStorePath(configured.path))) return openInMemory(options);
-  const { storage, path } = await openForReading(options);
+  const path = storeFile(options);
+  const { storage } = await openForReading(options);
   try {
+    if (options.isMoveTarget !== true) await refuseHalfMoved(storage);
     const { pending } = await migrationStatus(storage, options.migrations ?? allMigrations);
     return {
       ...{ storage, ownership: null, pending, ...beside(path), ...unshared },
@@ -284,11 +312,45 @@ export const storeFile = (options: StoreOptions): string => {
   return realStorePath(place.path);
 };
 
-/** Opens an existing store file for reading, whoever owns it. Throws `store-unavailable` when there is none. */
-export const openForReading = async (options: StoreOptions): Promise<{ storage: RootStorage; path: string }> => {
+/** Where a store is, in words for people: without credentials. Throws `feature-not-available` for one in memory. */
+export const storeName = (options: StoreOptions): string => {
+  const place = storePlace(options);
+  return place.provider === 'Postgres' ? `${place.address}, schema ${place.schema}` : storeFile(options);
+};
+
+export interface ReadableStorage {
+  readonly storage: RootStorage;
+  /** Of its file; null: it is on a server. */
+  readonly path: string | null;
+  close(): Promise<void>;
+}
+
+const readOnServer = async (options: StoreOptions): Promise<ReadableStorage> => {
+  const { openPostgres } = await import('./postgres/open.ts');
+  const ignored = { warn: () => undefined, error: () => undefined };
+  const server = openPostgres(postgresOptions(options), { commandTimeoutMs: options.commandTimeoutMs, log: ignored });
+  const storage = storageOn(server.dialect, true, options);
+  const close = async (): Promise<void> => {
+    await server.stop();
+    await storage.close();
+  };
+  try {
+    if (await hasTable(storage, 'schema_migrations')) return { storage, path: null, close };
+  } catch (error) {
+    await close();
+    throw server.failure(error);
+  }
+  await close();
+  throw new AcpError('store-unavailable', `There is no store at ${storeName(options)}.`);
+};
+
+/** Opens an existing store for reading, whoever serves it. Throws `store-unavailable` when there is none. */
+export const openForReading = async (options: StoreOptions): Promise<ReadableStorage> => {
+  if (storePlace(options).provider === 'Postgres') return readOnServer(options);
   const path = storeFile(options);
   if (!existsSync(path)) throw new AcpError('store-unavailable', `There is no store at ${path}.`);
-  return { storage: storageOn(createDialect(options, path, true), true, options), path };
+  const storage = storageOn(createDialect(options, path, true), true, options);
+  return { storage, path, close: () => storage.close() };
 };
 
 /** Opens a file for writing without owning it: a copy in the making, of which nobody else knows. */

@@ -28,6 +28,8 @@ const storeWords: ConditionWords = {
   refusal: 'The file of the store was moved, deleted or replaced; nothing is written until it is back.',
 };
 
+const heldWords = 'The store is being moved: this process answers reads only, until it is started again.';
+
 // A disk that is nearly full takes one write and refuses the next: each change is told, but not each second.
 const repeatedAfterMs = 60_000;
 const retryAfterMs = 5000;
@@ -41,6 +43,7 @@ export const createStoreCondition = (
   let trouble: StoreTrouble | null = null;
   let missing: string | null = null;
   let refusal: AcpError | null = null;
+  let held: AcpError | null = null;
   let told: { readonly trouble: StoreTrouble; readonly at: number } | null = null;
   let isTold = false;
 
@@ -57,9 +60,14 @@ export const createStoreCondition = (
     get trouble(): StoreTrouble | null {
       return missing === null ? trouble : 'moved';
     },
-    /** What every write is answered with while the file is not the one that was opened; null: writes are tried. */
+    /** What every write is answered with while the file is not the one that was opened, or is held; null: writes are tried. */
     get refusal(): AcpError | null {
-      return refusal;
+      return held ?? refusal;
+    },
+    /** Nothing is written from here on: the rows are copied elsewhere, and what came later would be missing there. */
+    hold(): void {
+      held = new AcpError('store-unavailable', heldWords);
+      log.warn({ path }, heldWords);
     },
     /** A statement failed. */
     failed(error: unknown): void {

@@ -50,3 +50,26 @@ export const storeOptions = (config: Config, cwd: string): StoreOptions => {
     cipher: createContentCipher(AtRest.ActiveKeyId, AtRest.Keys),
   };
 };
+
+/**
+ * Of a store at another place, with the settings that the configuration has for its kind: the path of a file, a `file:` URI
+ * or the connection string of PostgreSQL.
+ */
+export const storeOptionsAt = (config: Config, cwd: string, place: string): StoreOptions => {
+  const options = storeOptions(config, cwd);
+  const { Sqlite, Postgres } = config.Service.Persistence;
+  if (/^postgres(ql)?:/i.test(place))
+    return {
+      ...options,
+      provider: 'Postgres',
+      commandTimeoutMs: Postgres.CommandTimeoutSeconds * 1000,
+      postgres: {
+        connectionString: place,
+        directConnectionString: null,
+        schema: Postgres.SchemaName,
+        maxConnections: Postgres.MaxConnections,
+      },
+    };
+  const location = /^file:/i.test(place) ? place : resolve(cwd, place);
+  return { ...options, provider: 'Sqlite', commandTimeoutMs: Sqlite.CommandTimeoutSeconds * 1000, location };
+};

@@ -351,6 +351,20 @@ const tables = {
   schema_migrations: tableOf<SchemaMigrationRow>(),
 };
 
-export type Tables = RowsOf<typeof tables>;
+/** At the target of a move alone, from its first row to its last check: see `move/move-record.ts`. */
+export interface MoveRecordRow {
+  /** A table; empty: the move as a whole. */
+  part: string;
+  /** How far it has come, as JSON. */
+  progress: string;
+}
 
+const passingTables = { move_record: tableOf<MoveRecordRow>() };
+
+export type Tables = RowsOf<typeof tables & typeof passingTables>;
+
+/** Every table of a store. */
 export const tableNames = Object.keys(tables) as readonly (keyof Tables)[];
+
+/** With those that a store has for a while. */
+export const namedTables: readonly string[] = [...tableNames, ...Object.keys(passingTables)];

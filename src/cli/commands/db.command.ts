@@ -3,6 +3,7 @@ import { type CommandHost, commandGroup } from '../command-host.ts';
 import { noteLog } from '../output/note-log.ts';
 import { readConfig } from '../read-config.ts';
 import type { Session } from '../session.ts';
+import { registerDbMove } from './db-move.command.ts';
 import { registerDbReencrypt } from './db-reencrypt.command.ts';
 
 const findingsExitCode = 1;
@@ -84,5 +85,6 @@ export const registerDb = (host: CommandHost): void => {
       'check the store, the logs of all runs and the files of attachments; exit code 1 when something is wrong',
     )
     .action(host.act(check));
+  registerDbMove(db, host);
   registerDbReencrypt(db, host);
 };

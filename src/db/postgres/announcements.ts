@@ -3,6 +3,7 @@ import type { Logger } from '../../core/logger.ts';
 import { endsWithin } from '../../core/time-limit.ts';
 import type { Announcements, Listener, Topic } from '../announcements.ts';
 import { announcementOfAll, announcementTexts, heartbeatText, readAnnouncement } from './announcement-text.ts';
+import { servingLock } from './serving-lock.ts';
 
 /** The one connection of a process that has a state of its own: it listens, and tells what others listen to. */
 export interface ListeningConnection {
@@ -185,6 +186,8 @@ export const openAnnouncements = ({
       connection = opened;
       unechoedSince = null;
       await opened.query(`listen "${channel}"`, []);
+      // While somebody has the store to themselves, this process is deaf.
+      await opened.query('select pg_advisory_lock_shared(hashtextextended($1, 0))', [servingLock(channel)]);
       if (!isCurrent()) return;
     } catch (error) {
       if (isCurrent()) lost(error);

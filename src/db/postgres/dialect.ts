@@ -2,13 +2,14 @@ import type { CompiledQuery, Kysely } from 'kysely';
 import { AcpError } from '../../contract/errors.ts';
 import type { SqlDialect, StoreSize, UnitResult } from '../dialect.ts';
 import { ConditionFailedError, type Statement } from '../statement.ts';
-import { type Tables, tableNames } from '../tables.ts';
+import { namedTables, type Tables } from '../tables.ts';
 import type { PostgresConnection } from './connection.ts';
 import type { Connections } from './connections.ts';
 import { postgresKyselyDialect } from './driver.ts';
 import { classifyPostgres, isConflict } from './failure.ts';
 import type { Sent } from './pipeline.ts';
 import { describePostgresSchema, postgresNames } from './schema.ts';
+import { storedColumns } from './stored-columns.ts';
 
 export interface PostgresDialectOptions {
   readonly connections: Connections;
@@ -88,7 +89,7 @@ export const createPostgresDialect = ({ connections, schema, exclusive }: Postgr
   return {
     name: 'postgres',
     kysely: postgresKyselyDialect(connections, schema),
-    plugins: [postgresNames(schema, tableNames)],
+    plugins: [postgresNames(schema, namedTables)],
     qualifiedName: (name) => name,
     clusteredTableSuffix: '',
     readsJsonText: false,
@@ -120,6 +121,8 @@ export const createPostgresDialect = ({ connections, schema, exclusive }: Postgr
     describeSelectivity: async () => undefined,
     refreshSelectivity: async () => undefined,
     withMigrationLock: exclusive,
+    columnsOf: (db: Kysely<Tables>, table) => storedColumns(db, schema, table),
+    storesNul: false,
     describeSchema: (db: Kysely<Tables>) => describePostgresSchema(db, schema),
     deleteChunk: (table, keyColumn, condition, limit) =>
       on(async (connection) => {

@@ -36,14 +36,14 @@ const keysOfFiles = async function* (storage: RootStorage, path: string): AsyncG
  * everything. Also while a server runs.
  */
 export const absentKeys = async (options: StoreOptions): Promise<readonly string[]> => {
-  const { storage, path } = await openForReading(options);
+  const { storage, path, close } = await openForReading(options);
   try {
     const configured = new Set(storage.rows.cipher.keyIds);
     const absent = new Set<string>();
-    for (const keys of [keysOfRows(storage), keysOfFiles(storage, path)])
+    for (const keys of [keysOfRows(storage), ...(path === null ? [] : [keysOfFiles(storage, path)])])
       for await (const keyId of keys) if (keyId !== null && !configured.has(keyId)) absent.add(keyId);
     return [...absent].sort();
   } finally {
-    await storage.close();
+    await close();
   }
 };

@@ -3,7 +3,7 @@ import { migrations as allMigrations } from '../../../migrations/index.ts';
 import { AcpError } from '../../contract/errors.ts';
 import { contentFolder } from '../content/files.ts';
 import { migrationStatus } from '../migrate.ts';
-import { type OpenOptions, openForReading, openStorage } from '../open-storage.ts';
+import { type OpenOptions, openForReading, openStorage, storeFile } from '../open-storage.ts';
 import type { RootStorage } from '../storage.ts';
 import { protectedTableNames } from './protected-rows.ts';
 import { createTenantFinder } from './protected-walk.ts';
@@ -108,7 +108,8 @@ const requireDirection = (activeKeyId: string | null, decrypt: boolean): void =>
  * leaves a store that can be read, and it goes on when it is called again. Needs the store for itself, except to count.
  */
 export const reencryptStore = async (options: ReencryptOptions): Promise<ReencryptReport> => {
-  const { storage, path } = await openForReading(options);
+  const path = storeFile(options);
+  const { storage } = await openForReading(options);
   try {
     refuseUnmigrated((await migrationStatus(storage, options.migrations ?? allMigrations)).pending);
     if (options.dryRun === true) return await reencrypted(storage, path, { ...options, compact: false });

@@ -6,8 +6,9 @@ import type { Condense, SqlDialect, StoreSize, UnitResult } from '../dialect.ts'
 import { ConditionFailedError, type Statement } from '../statement.ts';
 import type { StoreCondition } from '../store-condition.ts';
 import { translateStoreError } from '../store-failure.ts';
-import { tableNames } from '../tables.ts';
+import { namedTables } from '../tables.ts';
 import { createCheckpointer } from './checkpointer.ts';
+import { columnKind } from './column-kind.ts';
 import { Mutex, StatementCache, sqliteKyselyDialect } from './driver.ts';
 import { exchangeRows } from './exchange.ts';
 import { classifySqlite } from './failure.ts';
@@ -168,7 +169,7 @@ export const createSqliteDialect = (
       },
       failure,
     }),
-    plugins: [tablePrefixPlugin(prefix, tableNames)],
+    plugins: [tablePrefixPlugin(prefix, namedTables)],
     qualifiedName: (name) => prefix + name,
     clusteredTableSuffix: 'without rowid',
     readsJsonText: true,
@@ -210,18 +211,27 @@ export const createSqliteDialect = (
     },
     // The owner lock already keeps a second process out; within the process migrations run once, before anything else.
     withMigrationLock: (work) => work(),
+    async columnsOf(db, table) {
+      const { rows } = await sql<{ name: string; type: string; pk: number }>`
+        select name, type, pk from pragma_table_info(${prefix + table}) order by name`.execute(db);
+      return rows.map(({ name, type, pk }) => ({ name, kind: columnKind(type), keyPosition: pk }));
+    },
+    storesNul: true,
     async describeSchema(db) {
       const { rows } = await sql<{ name: string; sql: string | null }>`
         select name, sql from sqlite_schema where name not like 'sqlite_%' order by type desc, name`.execute(db);
       return `${rows.map((row) => row.sql ?? '').join(';\n')};\n`;
     },
-    async deleteChunk(table, keyColumn, condition, limit) {
+    async deleteChunk(table, keyColumn, { column, below }, limit) {
       const name = prefix + table;
       const statement = cache.get(
-        `delete from "${name}" where "${keyColumn}" in (select "${keyColumn}" from "${name}" where "${condition.column}" < ? order by "${keyColumn}" limit ?)`,
+        `delete from "${name}" where "${keyColumn}" in (select "${keyColumn}" from "${name}" where "${column}" < ? order by "${keyColumn}" limit ?)`,
       );
       // Outside the mutex it would become a part of whatever transaction is open on the connection.
-      return mutex.run(() => statement.run(condition.below, limit).changes);
+      return mutex.run(() => {
+        if (condition.refusal !== null) throw condition.refusal;
+        return statement.run(below, limit).changes;
+      });
     },
     async backup(path) {
       // A writer in another process makes the copy start over after each step, so there all pages go in one step.

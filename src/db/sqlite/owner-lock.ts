@@ -15,6 +15,8 @@ export interface StoreOwner {
   readonly url: string | null;
   /** RFC 3339. */
   readonly startedAt: string | null;
+  /** It was asked to write nothing more, and does so until it ends. */
+  readonly readOnly: boolean;
 }
 
 /** The right to be the only process that writes a store. The operating system takes it back when the process ends. */
@@ -58,13 +60,14 @@ const isAlive = (pid: number): boolean => {
   }
 };
 
-const unknownOwner: StoreOwner = { pid: null, url: null, startedAt: null };
+const unknownOwner: StoreOwner = { pid: null, url: null, startedAt: null, readOnly: false };
 
 /** What the owner file says; null while it is missing. */
 const readOwnerFile = (path: string): StoreOwner | null => {
   try {
     const owner = JSON.parse(readFileSync(ownerFile(path), 'utf8')) as Partial<StoreOwner>;
-    return { pid: owner.pid ?? null, url: owner.url ?? null, startedAt: owner.startedAt ?? null };
+    const { pid = null, url = null, startedAt = null, readOnly = false } = owner;
+    return { pid, url, startedAt, readOnly };
   } catch {
     // Missing, another user's, or not ours: the lock alone decides, this file only explains.
     return null;
@@ -119,7 +122,7 @@ export const acquireOwnership = async (dbPath: string, { waitMs }: { waitMs: num
   const path = realStorePath(dbPath);
   const lock = await lockWithin(path, waitMs);
   if (lock === null) throw ownedBy(path, readOwnerFile(path) ?? unknownOwner);
-  const own: StoreOwner = { pid: process.pid, url: null, startedAt: new Date().toISOString() };
+  let own: StoreOwner = { pid: process.pid, url: null, startedAt: new Date().toISOString(), readOnly: false };
   try {
     writeOwnerFile(path, own);
   } catch (error) {
@@ -130,7 +133,13 @@ export const acquireOwnership = async (dbPath: string, { waitMs }: { waitMs: num
   return {
     /** Tells other processes where the owner listens. */
     announce(url: string): void {
-      if (held) writeOwnerFile(path, { ...own, url });
+      own = { ...own, url };
+      if (held) writeOwnerFile(path, own);
+    },
+    /** Tells them that nothing is written any more. */
+    announceReadOnly(): void {
+      own = { ...own, readOnly: true };
+      if (held) writeOwnerFile(path, own);
     },
     release(): void {
       if (!held) return;

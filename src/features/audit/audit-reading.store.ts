@@ -91,6 +91,20 @@ export const auditReadingStore = defineStore((storage) => {
       if (toId !== null) query = query.where('id', '<', toId);
       return (await storage.scan(query)).map(toRecord);
     },
+    /** Tenants that have a chain, or entries of one, sorted: one seek each. */
+    async tenants(): Promise<readonly string[]> {
+      const tenants = new Set<string>();
+      for (const table of ['audit_heads', 'audit_entries'] as const)
+        for (let last: string | null = null; ; ) {
+          let query = storage.db.selectFrom(table).select('tenant_id').orderBy('tenant_id').limit(1);
+          if (last !== null) query = query.where('tenant_id', '>', last);
+          const row: { readonly tenant_id: string } | undefined = await query.executeTakeFirst();
+          if (row === undefined) break;
+          last = row.tenant_id;
+          tenants.add(last);
+        }
+      return [...tenants].sort();
+    },
     async head(tenantId: string): Promise<ChainHead> {
       const row = await storage.db
         .selectFrom('audit_heads')

@@ -8,6 +8,7 @@ export { reservedActions } from './audit-actions.rules.ts';
 export { type AuditLog, type ChangedEntity, createAuditLog, type TellChange } from './audit-log.ts';
 export { rawPublicKey } from './export-format.ts';
 export { type ExportVerification, verifyExport } from './export-reader.ts';
+export { type TrailVerification, verifyTrails } from './trail-check.ts';
 
 export interface AuditDeps {
   readonly storage: Storage;

@@ -1,0 +1,92 @@
+import type { Command } from 'commander';
+import { AcpError } from '../../contract/errors.ts';
+import type { MoveReport, TellMove } from '../../db/move/move-store.ts';
+import type { CommandHost } from '../command-host.ts';
+import { noteLog } from '../output/note-log.ts';
+import { readConfig } from '../read-config.ts';
+import type { Session } from '../session.ts';
+
+const findingsExitCode = 1;
+const progressMs = 5000;
+
+const rowsText = (count: number): string => (count === 1 ? '1 row' : `${count} rows`);
+
+const showProgress = ({ terminal }: Session): TellMove => {
+  let shown = Date.now();
+  return (work, table, rows, of) => {
+    if (Date.now() - shown < progressMs) return;
+    shown = Date.now();
+    terminal.note(`${table}: ${rows} of ${rowsText(of)} ${work}`);
+  };
+};
+
+const summary = (report: MoveReport): string => {
+  const { from, to, dryRun, resumed, rows, auditTrails, attachments } = report;
+  const files =
+    attachments.files === 0
+      ? ''
+      : ` and ${attachments.files === 1 ? '1 file' : `${attachments.files} files`} of attachments`;
+  const trails = auditTrails.length === 1 ? '1 audit trail' : `${auditTrails.length} audit trails`;
+  if (dryRun)
+    return `${rowsText(rows)}, ${trails}${files} of ${from} would be ${resumed ? 'completed in' : 'moved to'} ${to}.`;
+  return `${from} is now in ${to}: ${rowsText(rows)}, ${trails}${files}, the same at both ends.`;
+};
+
+const writeReport = async ({ terminal, print }: Session, report: MoveReport): Promise<void> => {
+  const filled = report.tables.filter(({ rows }) => rows > 0);
+  if (filled.length > 0) await print(filled, report.dryRun ? ['table', 'rows'] : ['table', 'rows', 'hash']);
+  for (const finding of report.findings) await terminal.write(`${terminal.style.red('✗')} ${finding}\n`);
+  await terminal.write(`${summary(report)}\n`);
+};
+
+interface Options {
+  readonly from?: string;
+  readonly to?: string;
+  readonly dryRun?: boolean;
+  readonly hold?: boolean;
+}
+
+const move = async (session: Session, { from, to, dryRun = false, hold = false }: Options): Promise<number> => {
+  if (from === undefined && to === undefined)
+    throw new AcpError(
+      'validation-failed',
+      'Say where the configured store is to go with --to, or what comes there with --from.',
+    );
+  const { terminal, globals, cwd } = session;
+  const [{ moveStore }, { storeOptions, storeOptionsAt }, { verifyTrails }, { values }] = await Promise.all([
+    import('../../db/move/move-store.ts'),
+    import('../../db/store-options.ts'),
+    import('../../features/audit/index.ts'),
+    readConfig(session),
+  ]);
+  const storeAt = (place: string | undefined) =>
+    place === undefined ? storeOptions(values, cwd) : storeOptionsAt(values, cwd, place);
+  const report = await moveStore({
+    from: storeAt(from),
+    to: { ...storeAt(to), now: Date.now, log: noteLog(terminal) },
+    dryRun,
+    hold,
+    tell: showProgress(session),
+    verifyTrails,
+  });
+  if (globals.json) await session.print(report);
+  else await writeReport(session, report);
+  return report.findings.length === 0 ? 0 : findingsExitCode;
+};
+
+/** `acp db move`: the whole store, to another file or another kind of store. */
+export const registerDbMove = (db: Command, host: CommandHost): void => {
+  db.command('move')
+    .description(
+      'copy the whole store to another place, verify it there, and leave the source as it is; exit code 1 when something was found',
+    )
+    .option('--to <place>', 'path of a file, or postgres://…; default: the configured store')
+    .option('--from <place>', 'likewise')
+    .option(
+      '--hold',
+      'have the process that serves the source end its runs and answer reads only, until it is started again',
+    )
+    .option('--dry-run', 'check both ends, read everything and write nothing')
+    .addHelpText('after', '\nIt can be stopped at any time, and goes on when it is called again.\n')
+    .action(host.act((session, { options }) => move(session, options)));
+};

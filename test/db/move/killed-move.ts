@@ -1,0 +1,21 @@
+import { execFile } from 'node:child_process';
+import { join } from 'node:path';
+import process from 'node:process';
+import type { MoveReport } from '../../../src/db/move/move-store.ts';
+
+const movingProcess = join(import.meta.dirname, 'moving-process.ts');
+
+/** Moves in a process of its own that kills itself after so many stretches; null when it did. */
+export const moveUntilKilled = (from: object, to: object, stretches: number): Promise<MoveReport | null> =>
+  new Promise((resolve, reject) => {
+    execFile(
+      process.execPath,
+      [movingProcess, JSON.stringify([from, to, stretches])],
+      { maxBuffer: 1_000_000 },
+      (error, stdout, stderr) => {
+        if (error === null) resolve(JSON.parse(stdout) as MoveReport);
+        else if (error.signal === 'SIGKILL') resolve(null);
+        else reject(new Error(stderr, { cause: error }));
+      },
+    );
+  });
