@@ -1,8 +1,10 @@
 import assert from 'node:assert/strict';
+import { basename } from 'node:path';
 import type { Frame } from '../../../src/contract/operation.ts';
 import { type AppSetup, forEachSharedService, type OpenApp, type TestApp } from '../../support/app.ts';
 import { testClock } from '../../support/clock.ts';
 import { eventually } from '../../support/eventually.ts';
+import { administer } from '../../support/postgres-server.ts';
 import {
   assertWholeLog,
   collect,
@@ -292,3 +294,47 @@ forEachSharedService('RUN-17 the answer of a lost run as JSON is what became of 
   const problem = await answer;
   assert.deepEqual([problem.status, problem.errorType], [500, 'orphaned']);
 });
+
+/** The database of a service is away, as one that is moved to another server; the returned function brings it back. */
+const takeDatabaseAway = async ({ folder }: TestApp): Promise<() => Promise<void>> => {
+  const name = basename(folder);
+  await eventually('nobody is connected', async () => {
+    await administer(`select pg_terminate_backend(pid) from pg_stat_activity where datname = '${name}'`);
+    // Somebody may have come back in between.
+    return administer(`alter database "${name}" rename to "${name}_away"`).then(
+      () => true,
+      () => null,
+    );
+  });
+  return async () => void (await administer(`alter database "${name}_away" rename to "${name}"`));
+};
+
+forEachSharedService(
+  'RUN-17 RUN-28 a run that ends while the database is away is answered, and its end and its turn are stored when it is back',
+  async (open) => {
+    const gate = new Gate();
+    const [one, two] = await openTwo(open, waitingSetup(gate));
+    const { runId, frames } = await stream(one.client, 'helper', { message: 'wait', sessionId: 's' });
+    await gate.reached;
+    const bringBack = await takeDatabaseAway(one);
+    gate.open();
+    const seen = await collect(frames);
+    assert.deepEqual(
+      seen.slice(-2).map(({ event }) => event),
+      ['warning', 'run.completed'],
+    );
+    await bringBack();
+    const run = await eventually('the end is stored', async () => {
+      // The first calls meet connections that are gone.
+      const row = await getRun(two.client, runId).catch(() => null);
+      return row?.status === 'Completed' ? row : null;
+    });
+    const log = await followToEnd(two.client, runId);
+    assert.deepEqual([run.eventCount, log.at(-1)?.type], [log.length, 'run.completed']);
+    const { body } = await two.client.sessions.get({ params: { sessionId: 's' } });
+    assert.deepEqual(
+      body.messages?.map(({ role }) => role),
+      ['User', 'Assistant', 'Tool', 'Assistant'],
+    );
+  },
+);
