@@ -27,8 +27,8 @@ export const instanceState = {
   liveRuns: { kind: 'own', truth: ['runs', 'run_heartbeats'], sharedAgeMs: 0 },
   liveStreams: { kind: 'own', truth: ['run_events'], sharedAgeMs: 0 },
   treeBudgets: { kind: 'own', truth: [], sharedAgeMs: null },
-  // Saves tries in front of the row's lock, which decides; who waits for another process asks the row again (decision 120).
-  sessionLine: { kind: 'own', truth: ['sessions'], sharedAgeMs: 0 },
+  // Saves tries in front of the row's lock, which decides; who waits for another process has a row in its line (decision 131).
+  sessionLine: { kind: 'own', truth: ['sessions', 'session_places'], sharedAgeMs: 0 },
   sessionPauses: { kind: 'own', truth: ['session_requests', 'approvals'], sharedAgeMs: 0 },
   quotaHolds: { kind: 'own', truth: ['quota_holds', 'quota_usage'], sharedAgeMs: 0 },
   jobLeases: { kind: 'own', truth: ['jobs'], sharedAgeMs: 0 },

@@ -122,7 +122,8 @@ export const createJobWorker = (ports: WorkerPorts, options: JobWorkerOptions) =
     if (job.cancel !== null) controller.abort(new JobCanceledError(job.cancel.by));
     const done = execute(job, controller.signal).finally(() => {
       running.delete(job.id);
-      lookSince(Number.POSITIVE_INFINITY);
+      // While it was at work it was passed over, and may be free again since long ago.
+      lookSince(controller.signal.reason instanceof LeaseLostError ? null : Number.POSITIVE_INFINITY);
     });
     running.set(job.id, { job, controller, done, leaseUntil });
   };

@@ -85,7 +85,12 @@ const openProcesses = async (t: TestContext, kind: TestStore, options: Partial<J
   };
 
   const settle = async (): Promise<void> => {
-    for (let turn = 0; turn < 10; turn += 1) await new Promise((resolve) => setImmediate(resolve));
+    // What was under way when it began has ended: each turn goes to the store and back, as each step of a worker does.
+    for (let turn = 0; turn < 10; turn += 1) {
+      await new Promise((resolve) => setImmediate(resolve));
+      await first.probe();
+      await second.probe();
+    }
   };
   const pass = async (ms: number): Promise<void> => {
     await clock.advance(ms);
@@ -332,5 +337,32 @@ forEachDurableStore(
     assert.deepEqual(await row('a'), ['Running', 'two', 1]);
     two.end('a');
     await Promise.all([one.worker.idle(), two.worker.idle()]);
+  },
+);
+
+forEachDurableStore(
+  'JOB-27 a job that is due before others that were taken is met by the next claim',
+  async (t, store) => {
+    const { put, clock, one, jobs } = await openProcesses(t, store);
+    const dueAt = clock.now();
+    const claim = async (dueSince: number | null) => {
+      const taken = await one.store.claim('one', clock.now(), clock.now() + leaseMs, 1, { ...every, dueSince });
+      return taken.map(({ id }) => id);
+    };
+    await put('late-1');
+    await put('late-2');
+    await clock.jump(1000);
+    for (const id of ['a', 'b', 'c']) await put(id);
+    const [back = assert.fail('it is free')] = await jobs.claim('two', clock.now(), clock.now() + leaseMs, 1, every);
+    const [again = assert.fail('it is free')] = await jobs.claim('two', clock.now(), clock.now() + leaseMs, 1, every);
+    assert.deepEqual([back.id, again.id], ['late-1', 'late-2']);
+    assert.deepEqual(await claim(null), ['a']);
+    await jobs.release(back, null);
+    assert.deepEqual(await claim(dueAt), ['late-1'], 'where it was told of');
+    assert.deepEqual(await claim(Number.POSITIVE_INFINITY), ['b']);
+    await jobs.release(again, null);
+    assert.deepEqual(await claim(null), ['late-2'], 'and where it was not');
+    assert.deepEqual(await claim(Number.POSITIVE_INFINITY), ['c']);
+    assert.deepEqual(await claim(Number.POSITIVE_INFINITY), []);
   },
 );

@@ -9,6 +9,7 @@ import type { AgentSkills } from './agent-skills.ts';
 import { grantOperations } from './grants.operations.ts';
 import type { SkillScriptGrant, SkillScriptGrantRequest } from './grants.schema.ts';
 import { type GrantScope, type GrantStore, grantStore } from './grants.store.ts';
+import { skillStore } from './skills.store.ts';
 
 export interface GrantServiceDeps {
   readonly store: GrantStore;
@@ -66,10 +67,13 @@ export const grantService = (deps: GrantServiceDeps) => {
       const expiresAt = expiryOf(body, at);
       const { skillName } = body;
       const scriptName = body.scriptName ?? null;
+      const requireScript = (scripts: readonly { readonly name: string }[] | undefined): void => {
+        if (scripts === undefined) throw invalidField('skillName', 'names no skill');
+        if (scriptName !== null && !scripts.some(({ name }) => name === scriptName))
+          throw invalidField('scriptName', `names no script of ${skillName}`);
+      };
       const skill = (await skills.resolve(tenantId, [skillName])).get(skillName);
-      if (skill === undefined) throw invalidField('skillName', 'names no skill');
-      if (scriptName !== null && !skill.scripts.some(({ name }) => name === scriptName))
-        throw invalidField('scriptName', `names no script of ${skillName}`);
+      requireScript(skill?.scripts);
       const grant: SkillScriptGrantRow = {
         id: newId(),
         tenant_id: tenantId,
@@ -81,6 +85,8 @@ export const grantService = (deps: GrantServiceDeps) => {
         revoked_at: null,
       };
       await audit.change(context, async (stores, tell) => {
+        // Again, in the unit: a skill that has gone meanwhile took its grants along, and the next one of its name has none.
+        if (skill?.origin === 'stored') requireScript((await stores(skillStore).find(tenantId, skillName))?.scripts);
         // A grant replaces the active one of the same scope.
         await revoke(stores, tell, context, { skillName, scriptName }, at);
         await stores(grantStore).insert(grant);
