@@ -1,4 +1,4 @@
-import type { CompiledQuery, Dialect, Kysely, KyselyPlugin } from 'kysely';
+import type { CompiledQuery, Dialect, Kysely, KyselyPlugin, RawBuilder } from 'kysely';
 import type { Statement } from './statement.ts';
 import type { Tables } from './tables.ts';
 
@@ -53,6 +53,8 @@ export interface SqlDialect {
   readonly clusteredTableSuffix: string;
   /** True where functions for JSON take a column of text, as migrations of the first store do. */
   readonly readsJsonText: boolean;
+  /** The condition that a member of the object in a column, which holds JSON as text, is one of any number of texts. */
+  jsonMemberIn(column: string, member: string, texts: readonly string[]): RawBuilder<boolean>;
   /**
    * Runs the units in one transaction, each all or nothing: a failed unit leaves no trace and does not stop the others.
    * Rejects only when the transaction itself fails; then no unit was written. Units that are written without telling them

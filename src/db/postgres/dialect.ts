@@ -1,4 +1,4 @@
-import type { CompiledQuery, Kysely } from 'kysely';
+import { type CompiledQuery, type Kysely, sql } from 'kysely';
 import { AcpError } from '../../contract/errors.ts';
 import type { SqlDialect, StoreSize, UnitResult } from '../dialect.ts';
 import { ConditionFailedError, type Statement } from '../statement.ts';
@@ -93,6 +93,8 @@ export const createPostgresDialect = ({ connections, schema, exclusive }: Postgr
     qualifiedName: (name) => name,
     clusteredTableSuffix: '',
     readsJsonText: false,
+    jsonMemberIn: (column, member, texts) =>
+      sql`cast(${sql.ref(column)} as json) ->> ${sql.lit(member)} in (select json_array_elements_text(cast(${JSON.stringify(texts)} as json)))`,
     async commitUnits(units) {
       const results: UnitResult[] = [];
       for (const unit of units) results.push(await commitUnit(unit));

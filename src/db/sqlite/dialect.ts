@@ -173,6 +173,8 @@ export const createSqliteDialect = (
     qualifiedName: (name) => prefix + name,
     clusteredTableSuffix: 'without rowid',
     readsJsonText: true,
+    jsonMemberIn: (column, member, texts) =>
+      sql`json_extract(${sql.ref(column)}, ${sql.lit(`$."${member}"`)}) in (select value from json_each(${JSON.stringify(texts)}))`,
     async commitUnits(units, condense = (statements) => statements) {
       return mutex.free ? commitNow(units, condense) : mutex.run(() => commitNow(units, condense));
     },

@@ -1,5 +1,6 @@
 import { type Kysely, type RawBuilder, sql } from 'kysely';
 import { defineStore, type StoreOf } from '../../db/define-store.ts';
+import type { SqlDialect } from '../../db/dialect.ts';
 import { erasedRunsMark } from '../../db/tables/retention.ts';
 import type { AttachmentRow, RunRow, SessionRow, Tables } from '../../db/tables.ts';
 import type { SubjectIdentity } from './data-subject-resolver.ts';
@@ -184,13 +185,13 @@ const deleteMessages = async (db: Db, conversationId: string): Promise<void> => 
  * Answers that are kept to be given again. Those of idempotency keys name their run; the response cache does not know
  * whose its answers are, so that the tenant's goes whole: what is asked again is answered by the model.
  */
-const deleteAnswers = async (db: Db, { tenantId, runs }: SubjectScope): Promise<void> => {
+const deleteAnswers = async (db: Db, dialect: SqlDialect, { tenantId, runs }: SubjectScope): Promise<void> => {
   if (runs.length === 0) return;
-  const runIds = JSON.stringify(runs.map(({ id }) => id));
+  const runIds = runs.map(({ id }) => id);
   await db
     .deleteFrom('idempotency_keys')
     .where('tenant_id', '=', tenantId)
-    .where(sql<boolean>`json_extract(headers, '$."X-Run-Id"') in (select value from json_each(${runIds}))`)
+    .where(dialect.jsonMemberIn('headers', 'X-Run-Id', runIds))
     .execute();
   await db.deleteFrom('response_cache').where('tenant_id', '=', tenantId).execute();
 };
@@ -211,9 +212,9 @@ const markErased = async (db: Db, { tenantId, runs }: SubjectScope): Promise<voi
     .execute();
 };
 
-const deleteSubject = async (db: Db, scope: SubjectScope): Promise<void> => {
+const deleteSubject = async (db: Db, dialect: SqlDialect, scope: SubjectScope): Promise<void> => {
   const { tenantId } = scope;
-  await deleteAnswers(db, scope);
+  await deleteAnswers(db, dialect, scope);
   await markErased(db, scope);
   for (const { conversation_id: id } of scope.sessions) await deleteMessages(db, id);
   for (const ids of chunks(scope.runs.map(({ id }) => id))) {
@@ -260,7 +261,7 @@ export const subjectStore = defineStore((storage) => ({
   /** The session with its content readable. */
   opened: (session: SessionRow) => storage.rows.open('sessions', session.tenant_id, session),
   /** Everything of the scope but its sessions, which their own feature takes away. */
-  remove: (scope: SubjectScope) => storage.atomic((db) => deleteSubject(db, scope)),
+  remove: (scope: SubjectScope) => storage.atomic((db) => deleteSubject(db, storage.dialect, scope)),
 }));
 
 export type SubjectStore = StoreOf<typeof subjectStore>;

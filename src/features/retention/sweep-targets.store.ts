@@ -122,8 +122,12 @@ export const targetQueries: Readonly<Partial<Record<RetentionTarget, TargetQuery
       db
         .selectFrom('skill_script_grants')
         .select(['id as key', none.as('sub'), one.as('rows')])
-        // Of a single argument SQLite's min would be the aggregate; with two it is the smaller, and null when one is.
-        .select(sql<number>`min(coalesce(revoked_at, expires_at), coalesce(expires_at, revoked_at))`.as('age'))
+        // The earlier one, or the only one.
+        .select(
+          sql<number>`case when revoked_at is null or expires_at < revoked_at then expires_at else revoked_at end`.as(
+            'age',
+          ),
+        )
         .where('tenant_id', '=', tenantId)
         .where((eb) => eb.or([eb('revoked_at', '<=', now), eb('expires_at', '<=', now)])),
   },
