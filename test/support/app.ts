@@ -85,6 +85,8 @@ export interface TestApp {
     refuse(what: Fault): Promise<() => Promise<void>>;
     /** What a process keeps a copy of can be neither read nor written until the returned function is called. */
     takeAway(truth: string): Promise<() => Promise<void>>;
+    /** Where the bytes of attachments lie, as paths below all of them. */
+    contents(): Promise<readonly string[]>;
     /** Everything that is stored, as text. */
     text(): Promise<string>;
     /** As another process has it: for the faces that features have of it. Default: with no key. */
@@ -229,6 +231,7 @@ const storeAside = (aside: StoreAside | undefined, closeLater: (storage: RootSto
       closeLater(storage);
       return storage;
     },
+    contents: () => there().contents(),
     text: async () => JSON.stringify(await there().dump()),
     stored: async (what) => (await there().dump())[faults[what]] ?? [],
     count: async (what) => (await there().dump())[faults[what]]?.length ?? 0,

@@ -100,6 +100,10 @@ const aside = (folder: string): StoreAside => {
       await rename(table, `away_${table}`);
       return async () => void (await rename(`away_${table}`, table));
     },
+    async contents() {
+      const { rows } = await execute(`select place from ${schema}.attachment_contents where place is not null`);
+      return rows.map(({ place }) => String(place));
+    },
     dump: () =>
       withPostgres(urlOf(folder), async (client) => {
         const tables = await client.query<{ name: string }>(

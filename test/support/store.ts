@@ -1,4 +1,5 @@
 // Another connection, for a second process, refused writes, and the text of all that is stored: no caller has them.
+import { existsSync, readdirSync } from 'node:fs';
 import { mkdir, mkdtemp, rm } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
@@ -49,6 +50,11 @@ const sqliteAside = (folder: string): StoreAside => {
         work((database) => void database.exec(`alter table "${from}" rename to "${to}"`));
       await rename(`service_${table}`, `away_${table}`);
       return () => rename(`away_${table}`, `service_${table}`);
+    },
+    async contents() {
+      const below = `${fileOf(folder)}-attachments`;
+      if (!existsSync(below)) return [];
+      return readdirSync(below, { recursive: true, encoding: 'utf8' }).filter((path) => /[0-9a-f]{64}$/.test(path));
     },
     dump: () =>
       work((database) => {

@@ -32,6 +32,8 @@ export interface StoreAside {
   refuse(table: string): Promise<() => Promise<void>>;
   /** The table can be neither read nor written until the returned function is called. */
   takeAway(table: string): Promise<() => Promise<void>>;
+  /** Where contents of attachments lie that can be read, as paths below all of them. */
+  contents(): Promise<readonly string[]>;
   /** All rows, by the name of their table. */
   dump(): Promise<Readonly<Record<string, readonly Readonly<Record<string, unknown>>[]>>>;
 }

@@ -79,6 +79,7 @@ export const createConnections = ({ address, most, commandTimeoutMs, failed }: C
       return { error, at: outcome.at, lost: error instanceof ConnectionLostError };
     },
   };
+  let ending: Promise<void> | null = null;
   return {
     async acquire(): Promise<PostgresConnection> {
       try {
@@ -95,7 +96,11 @@ export const createConnections = ({ address, most, commandTimeoutMs, failed }: C
     async ping(): Promise<void> {
       if (pool.totalCount < most || pool.idleCount > 0) await pool.query('select 1');
     },
-    close: (): Promise<void> => pool.end(),
+    /** Ends when the last one is given back; who closes twice is told of the same end. */
+    close(): Promise<void> {
+      ending ??= pool.end();
+      return ending;
+    },
   };
 };
 

@@ -15,7 +15,10 @@ forEachService('AGENT-3 SKILL-2 SESS-1 a name that none can have is unknown, lik
       [() => client.agents.diff({ params: { name, a: 1, b: 1 } }), 'agent-not-found'],
       [() => client.agents.estimate({ params, body: { message: 'Hi' } }), 'agent-not-found'],
       [() => client.runs.start({ params, body: { message: 'Hi', stream: false } }), 'agent-not-found'],
-      [() => client.runs.start({ params, body: { message: 'Hi' }, headers: { prefer: 'respond-async' } }), 'agent-not-found'],
+      [
+        () => client.runs.start({ params, body: { message: 'Hi' }, headers: { prefer: 'respond-async' } }),
+        'agent-not-found',
+      ],
       [() => client.skills.get({ params }), 'skill-not-found'],
       [() => client.skills.remove({ params }), 'skill-not-found'],
       [() => client.sessions.get({ params: { sessionId: name } }), 'session-not-found'],

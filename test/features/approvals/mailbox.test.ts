@@ -155,14 +155,14 @@ forEachDurableService(
     const { events, rows } = await queueWaiting(app, sessionId, ['pay']);
     const requestId = String(events.find(({ type }) => type === 'approval.requested')?.['requestId']);
     const turns = [
-      start(app.client, 'helper', { message: 'Hi', sessionId }),
-      start(app.client, 'helper', { message: 'Hi', sessionId, stream: false }),
-      start(app.client, 'helper', { message: 'Hi', sessionId, concurrency: 'Enqueue' }),
-      start(app.client, 'helper', { sessionId, approvals: [{ requestId, approved: true }] }),
-      start(app.client, 'helper', { message: 'Hi', sessionId }, { headers: { prefer: 'respond-async' } }),
+      () => start(app.client, 'helper', { message: 'Hi', sessionId }),
+      () => start(app.client, 'helper', { message: 'Hi', sessionId, stream: false }),
+      () => start(app.client, 'helper', { message: 'Hi', sessionId, concurrency: 'Enqueue' }),
+      () => start(app.client, 'helper', { sessionId, approvals: [{ requestId, approved: true }] }),
+      () => start(app.client, 'helper', { message: 'Hi', sessionId }, { headers: { prefer: 'respond-async' } }),
     ];
     for (const turn of turns) {
-      const problem = await refusal(turn);
+      const problem = await refusal(turn());
       assert.deepEqual([problem.status, problem.code], [409, 'approval-pending']);
     }
     assert.equal((await listRuns(app.client)).length, 1);

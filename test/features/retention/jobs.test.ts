@@ -6,7 +6,7 @@ import { jobStore } from '../../../src/features/jobs/index.ts';
 import type { ArchiveBatch } from '../../../src/features/retention/index.ts';
 import { createRunJournal } from '../../../src/features/runs/run-journal.store.ts';
 import { grantStore } from '../../../src/features/skills/grants.store.ts';
-import { forEachDurableService } from '../../support/app.ts';
+import { forEachDurableService, forEachServiceInFile } from '../../support/app.ts';
 import { testClock } from '../../support/clock.ts';
 import { eventually } from '../../support/eventually.ts';
 import { runJson } from '../runs/run-calls.ts';
@@ -196,7 +196,7 @@ forEachDurableService('RET-15 RET-16 a module takes what goes, and what it refus
   assert.equal((await app.client.scores.list({ params: { runId } })).body.length, 1);
 });
 
-forEachDurableService('RET-24 after a sweep the store file is smaller', async (open) => {
+forEachServiceInFile('RET-24 after a sweep the store file is smaller', async (open) => {
   const first = await open({ agents, clock: testClock({ at: daysAgo(31) }) });
   const file = join(first.folder, 'data/acp.db');
   for (let run = 0; run < 16; run += 1) await runJson(first.client, 'helper', 'x'.repeat(1_000_000));
