@@ -1,5 +1,5 @@
 import { existsSync, renameSync, rmSync, statSync } from 'node:fs';
-import { type Kysely, sql } from 'kysely';
+import { sql } from 'kysely';
 import { migrations as allMigrations } from '../../migrations/index.ts';
 import { AcpError } from '../contract/errors.ts';
 import { makePrivateFile } from '../core/files/private-file.ts';
@@ -15,11 +15,14 @@ import {
   type StoreOptions,
   storeFile,
 } from './open-storage.ts';
+import { checkRunLogs } from './run-logs-check.ts';
+import { hasStore } from './server-maintenance.ts';
 import { makeStandalone } from './sqlite/open.ts';
 import { readOwner, type StoreOwner } from './sqlite/owner-lock.ts';
 import { openFailure, prepareStoreFile, realStorePath } from './sqlite/store-location.ts';
 import type { RootStorage } from './storage.ts';
-import { type Tables, tableNames } from './tables.ts';
+import { storePlace } from './store-place.ts';
+import { countRowsOfTables } from './table-counts.ts';
 
 export interface StoreStatus {
   readonly provider: StoreOptions['provider'];
@@ -78,19 +81,6 @@ const reading = async <T>(
   }
 };
 
-const countRows = async (storage: RootStorage): Promise<Record<string, number>> => {
-  const existing = new Set((await storage.db.introspection.getTables()).map((table) => table.name));
-  const rows: Record<string, number> = {};
-  for (const name of tableNames.filter((table) => existing.has(storage.dialect.qualifiedName(table)))) {
-    const { count } = await storage.db
-      .selectFrom(name)
-      .select(sql<number>`count(*)`.as('count'))
-      .executeTakeFirstOrThrow();
-    rows[name] = Number(count);
-  }
-  return rows;
-};
-
 /** Reads only, also while a server runs. */
 export const storeStatus = async (
   options: StoreOptions,
@@ -109,14 +99,30 @@ export const storeStatus = async (
     ...(await storage.dialect.size()),
     ...(await migrationStatus(storage, migrations)),
     owner: await readOwner(path),
-    rows: await countRows(storage),
+    rows: await countRowsOfTables(storage),
   }));
+};
+
+/** A server that cannot be reached throws. */
+const isThere = async (options: StoreOptions): Promise<boolean> =>
+  storePlace(options).provider === 'Postgres' ? hasStore(options) : existsSync(storeFile(options));
+
+/** Of a store that is not there: all. */
+const pendingIn = async (options: StoreOptions, migrations: readonly Migration[]): Promise<readonly string[]> => {
+  if (!(await isThere(options))) return migrations.map(({ name }) => name);
+  const { storage, close } = await openForReading(options);
+  try {
+    return (await migrationStatus(storage, migrations)).pending;
+  } finally {
+    await close();
+  }
 };
 
 /** API keys of all tenants that are neither revoked nor expired; 0 in a store that has no keys yet. */
 export const countActiveKeys = async (options: StoreOptions, now: number): Promise<number> => {
-  if (!existsSync(storeFile(options))) return 0;
-  return reading(options, async (storage) => {
+  if (!(await isThere(options))) return 0;
+  const { storage, close } = await openForReading(options);
+  try {
     if (!(await hasTable(storage, 'api_keys'))) return 0;
     const { count } = await storage.db
       .selectFrom('api_keys')
@@ -125,12 +131,14 @@ export const countActiveKeys = async (options: StoreOptions, now: number): Promi
       .where((eb) => eb.or([eb('expires_at', 'is', null), eb('expires_at', '>', now)]))
       .executeTakeFirstOrThrow();
     return Number(count);
-  });
+  } finally {
+    await close();
+  }
 };
 
 /** Applies what is pending and returns the names. Needs the store for itself: a running server is named and kept. */
 export const migrateStore = async (options: OpenOptions): Promise<readonly string[]> => {
-  const before = (await storeStatus(options, options.migrations)).pending;
+  const before = await pendingIn(options, options.migrations ?? allMigrations);
   const opened = await openStorage({ ...options, autoApplyMigrations: true });
   await opened.close();
   return before;
@@ -156,59 +164,6 @@ export const compactStore = async (options: OpenOptions): Promise<CompactReport>
   }
 };
 
-/** Packs of each run follow one another without gap or overlap, from sequence 0. */
-const brokenLogs = async (db: Kysely<Tables>): Promise<string[]> => {
-  const packs = db
-    .selectFrom('run_events')
-    .select(['run_id', 'first_sequence', 'last_sequence'])
-    .select(
-      sql<number>`lag(last_sequence, 1, -1) over (partition by run_id order by first_sequence)`.as('previous_sequence'),
-    );
-  const broken = await db
-    .selectFrom(packs.as('pack'))
-    .select(['run_id', 'first_sequence', 'previous_sequence'])
-    .where((eb) =>
-      eb.or([
-        eb('first_sequence', '!=', sql<number>`previous_sequence + 1`),
-        eb('last_sequence', '<', eb.ref('first_sequence')),
-      ]),
-    )
-    .limit(maxFindings)
-    .execute();
-  return broken.map(
-    (pack) => `The log of run ${pack.run_id} has ${pack.first_sequence} after ${pack.previous_sequence}.`,
-  );
-};
-
-/**
- * A closed run was closed together with its last event, so that its count is what the log holds, unless retention has
- * removed the logs of its time.
- */
-const unfinishedLogs = async (db: Kysely<Tables>): Promise<string[]> => {
-  const stored = sql<number>`coalesce(max(${sql.ref('run_events.last_sequence')}) + 1, 0)`;
-  const rows = await db
-    .selectFrom('runs')
-    .leftJoin('run_events', 'run_events.run_id', 'runs.id')
-    .select(['runs.id as id', 'runs.event_count as expected', stored.as('present')])
-    .where('runs.status', 'not in', ['Queued', 'Running'])
-    .where(({ not, exists, selectFrom }) =>
-      not(
-        exists(
-          selectFrom('retention_marks')
-            .select('retention_marks.target')
-            .whereRef('retention_marks.tenant_id', '=', 'runs.tenant_id')
-            .where('retention_marks.target', 'in', ['RunEvents', 'Runs'])
-            .whereRef('retention_marks.swept_until', '>', 'runs.completed_at'),
-        ),
-      ),
-    )
-    .groupBy(['runs.id', 'runs.event_count'])
-    .having((eb) => eb(stored, '!=', eb.ref('runs.event_count')))
-    .limit(maxFindings)
-    .execute();
-  return rows.map((run) => `The closed run ${run.id} should have ${run.expected} events and has ${run.present}.`);
-};
-
 /** Integrity of file and indexes, references, the logs of all runs, and attachments. Also while a server runs. */
 export const checkStore = (
   options: StoreOptions,
@@ -221,7 +176,7 @@ export const checkStore = (
     const { pending } = await migrationStatus(storage, migrations);
     if (pending.length > 0) return { path, findings: [], notes: [] };
     const contents = await checkContents(storage, path, maxFindings);
-    const logs = [...(await brokenLogs(storage.db)), ...(await unfinishedLogs(storage.db))];
+    const logs = await checkRunLogs(storage.db, maxFindings);
     return { path, findings: [...logs, ...contents.findings].slice(0, maxFindings), notes: contents.notes };
   });
 

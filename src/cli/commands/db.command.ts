@@ -1,3 +1,4 @@
+import type { CheckTrails } from '../../db/server-maintenance.ts';
 import type { Style } from '../../text/style.ts';
 import { type CommandHost, commandGroup } from '../command-host.ts';
 import { noteLog } from '../output/note-log.ts';
@@ -9,12 +10,14 @@ import { registerDbReencrypt } from './db-reencrypt.command.ts';
 const findingsExitCode = 1;
 
 const openMaintenance = async (session: Session) => {
-  const [maintenance, { storeOptions }, config] = await Promise.all([
+  const [maintenance, onServer, { storeOptions }, config] = await Promise.all([
     import('../../db/maintenance.ts'),
+    import('../../db/server-maintenance.ts'),
     import('../../db/store-options.ts'),
     readConfig(session),
   ]);
-  return { maintenance, options: storeOptions(config.values, session.cwd) };
+  const options = storeOptions(config.values, session.cwd);
+  return { maintenance, onServer, options, server: onServer.serverPlace(options) };
 };
 
 const migrate = async (session: Session): Promise<void> => {
@@ -27,8 +30,10 @@ const migrate = async (session: Session): Promise<void> => {
 };
 
 const status = async (session: Session): Promise<void> => {
-  const { maintenance, options } = await openMaintenance(session);
-  await session.print(await maintenance.storeStatus(options));
+  const { maintenance, onServer, options, server } = await openMaintenance(session);
+  await session.print(
+    server === null ? await maintenance.storeStatus(options) : await onServer.serverStatus(options, server),
+  );
 };
 
 const compact = async (session: Session): Promise<void> => {
@@ -44,7 +49,8 @@ const findingLines = (findings: readonly string[], style: Style): string =>
   findings.map((finding) => `${style.red('✗')} ${finding}\n`).join('');
 
 const backup = async (session: Session, to: string, force: boolean): Promise<number> => {
-  const { maintenance, options } = await openMaintenance(session);
+  const { maintenance, onServer, options, server } = await openMaintenance(session);
+  if (server !== null) return onServer.refuseServerBackup(server, to);
   const report = await maintenance.backupStore(options, to, { force });
   const { path, totalBytes, attachments, findings } = report;
   const files =
@@ -53,13 +59,28 @@ const backup = async (session: Session, to: string, force: boolean): Promise<num
   return findings.length === 0 ? 0 : findingsExitCode;
 };
 
+const trailFaults = async (): Promise<CheckTrails> => {
+  const { verifyTrails } = await import('../../features/audit/index.ts');
+  return async (storage) =>
+    (await verifyTrails(storage))
+      .filter(({ status }) => status !== 'Valid')
+      .map(
+        ({ tenantId, status, firstFailingEntryId }) =>
+          `The audit trail of tenant ${tenantId} has a fault (${status}) at entry ${firstFailingEntryId ?? 'none'}.`,
+      );
+};
+
 const check = async (session: Session): Promise<number> => {
   const { terminal, globals } = session;
-  const { maintenance, options } = await openMaintenance(session);
-  const report = await maintenance.checkStore(options);
-  const { path, findings, notes } = report;
+  const { maintenance, onServer, options, server } = await openMaintenance(session);
+  const report =
+    server === null
+      ? await maintenance.checkStore(options)
+      : await onServer.checkOnServer(options, server, await trailFaults());
+  const { findings, notes } = report;
+  const name = 'path' in report ? report.path : `${report.address}, schema ${report.schema}`;
   await session.print(report, ({ style }) =>
-    findings.length === 0 ? `${path} is sound.\n` : findingLines(findings, style),
+    findings.length === 0 ? `${name} is sound.\n` : findingLines(findings, style),
   );
   if (!globals.json) for (const note of notes) terminal.note(note);
   return findings.length === 0 ? 0 : findingsExitCode;
@@ -69,20 +90,24 @@ const check = async (session: Session): Promise<number> => {
 export const registerDb = (host: CommandHost): void => {
   const db = commandGroup(host.program, 'db');
   db.command('migrate')
-    .description('apply the migrations that are pending; no server may be running')
+    .description('apply the migrations that are pending; on a store in a file no server may be running')
     .action(host.act(migrate));
-  db.command('status').description('show the store, its migrations and who serves it').action(host.act(status));
+  db.command('status')
+    .description('show the store, its migrations, and who serves it or how the server of the database does')
+    .action(host.act(status));
   db.command('backup')
-    .description('copy the store to a file and its attachments to a folder beside it, also while it is served')
+    .description(
+      'copy a store in a file to another one and its attachments to a folder beside it, also while it is served',
+    )
     .argument('<file>')
     .option('--force', 'replace the file when it exists')
     .action(host.act((session, { args, options }) => backup(session, args[0] as string, options['force'] === true)));
   db.command('compact')
-    .description('give the space of deleted rows back to the file system; no server may be running')
+    .description('give the space of deleted rows in a store file back to the file system; no server may be running')
     .action(host.act(compact));
   db.command('check')
     .description(
-      'check the store, the logs of all runs and the files of attachments; exit code 1 when something is wrong',
+      'check the store, the logs of all runs and the bytes of attachments; exit code 1 when something is wrong',
     )
     .action(host.act(check));
   registerDbMove(db, host);

@@ -7,6 +7,7 @@ import type { LoadedConfig } from '../../core/config/index.ts';
 import { providerConnections } from '../../core/config/provider-connections.ts';
 import { version } from '../../core/version.ts';
 import type { StoreStatus } from '../../db/maintenance.ts';
+import type { ServerStatus } from '../../db/server-maintenance.ts';
 import { createStyle } from '../../text/style.ts';
 import { reportError } from '../output/error-report.ts';
 import { readConfig } from '../read-config.ts';
@@ -62,7 +63,10 @@ const ownerFinding = ({ owner }: StoreStatus): Finding => {
   return finding('ok', 'owner', owner.url === null ? `${who} works on it` : `${who} serves it at ${owner.url}`);
 };
 
-const migrationFinding = ({ applied, pending }: StoreStatus, appliesItself: boolean): Finding => {
+const migrationFinding = (
+  { applied, pending }: Pick<StoreStatus, 'applied' | 'pending'>,
+  appliesItself: boolean,
+): Finding => {
   if (pending.length === 0) return finding('ok', 'migrations', `${applied.length} applied, none pending`);
   const names = pending.join(', ');
   return appliesItself
@@ -103,18 +107,54 @@ const libraryFindings = async function* (): AsyncGenerator<Finding> {
     yield finding('warn', 'libraries', `unpacked to a private folder at every start, since ${reason}`);
 };
 
+// Leases last for seconds, and go by the server's clock; logs and records go by this machine's.
+const clockBoundMs = 2000;
+
+const serverFindings = function* (
+  config: LoadedConfig,
+  status: ServerStatus,
+  lostKeys: readonly string[],
+): Generator<Finding> {
+  const { address, schema, serverVersion, totalBytes, processes, connections, isStandby, clockAheadMs } = status;
+  const { Postgres } = config.values.Service.Persistence;
+  yield finding('ok', 'store', `${address}, schema ${schema} (PostgreSQL ${serverVersion}, ${size(totalBytes)})`);
+  if (isStandby) yield finding('fail', 'store', 'the server is a standby and takes no writes');
+  if (status.unfinishedMove !== null)
+    yield finding('fail', 'store', `the target of a move from ${status.unfinishedMove.source} that is not finished`);
+  yield encryptionFinding(config);
+  if (lostKeys.length > 0) yield lostKeysFinding(lostKeys);
+  yield finding('ok', 'processes', processes === 1 ? '1 serves this store' : `${processes} serve this store`);
+  // One more of them has to fit.
+  const most = (processes + 1) * Postgres.MaxConnections;
+  const fits = most > connections.limit ? 'warn' : 'ok';
+  yield finding(
+    fits,
+    'database',
+    `${connections.used} of ${connections.limit} connections are in use; ${processes + 1} processes may take ${most} (Postgres:MaxConnections)`,
+  );
+  const isOff = Math.abs(clockAheadMs) > clockBoundMs;
+  yield finding(isOff ? 'warn' : 'ok', 'clock', `the server's is ${clockAheadMs} ms ahead of this machine's`);
+  yield migrationFinding(status, Postgres.AutoApplyMigrations);
+};
+
 const storeFindings = async function* (session: Session, config: LoadedConfig): AsyncGenerator<Finding> {
   const { Persistence } = config.values.Service;
   if (Persistence.Provider === 'Memory') {
     yield finding('warn', 'store', 'in memory: nothing is kept when the service ends');
     return;
   }
-  const [{ storeStatus }, { absentKeys }, { storeOptions }] = await Promise.all([
+  const [{ storeStatus }, { serverPlace, serverStatus }, { absentKeys }, { storeOptions }] = await Promise.all([
     import('../../db/maintenance.ts'),
+    import('../../db/server-maintenance.ts'),
     import('../../db/protection/absent-keys.ts'),
     import('../../db/store-options.ts'),
   ]);
   const options = storeOptions(config.values, session.cwd);
+  const place = serverPlace(options);
+  if (place !== null) {
+    yield* serverFindings(config, await serverStatus(options, place), await absentKeys(options));
+    return;
+  }
   const status = await storeStatus(options);
   const state = status.exists
     ? `${size(status.totalBytes)}, write-ahead log ${size(status.walBytes)}`

@@ -56,6 +56,21 @@ const faultOf = async (
   }
 };
 
+/** Reads the bytes of every attachment and compares them with its row. Also while services run. */
+export const contentFaults = async (
+  storage: RootStorage,
+  content: Pick<ContentReading, 'open'>,
+  maxFindings: number,
+): Promise<readonly string[]> => {
+  const findings: string[] = [];
+  if (!(await hasAttachments(storage))) return findings;
+  for await (const named of namedContents(storage.db)) {
+    const fault = await faultOf(storage, content, named);
+    if (fault !== null && findings.push(contentFinding(named, fault)) >= maxFindings) break;
+  }
+  return findings;
+};
+
 /** Reads every file of a store's attachments and compares it with its row. Also while a server runs. */
 export const checkContents = async (
   storage: RootStorage,
@@ -65,11 +80,7 @@ export const checkContents = async (
   if (!(await hasAttachments(storage))) return { findings: [], notes: [] };
   const folder = contentFolder(path);
   const content = sealedContent(contentFiles(folder), storage.rows.cipher);
-  const findings: string[] = [];
-  for await (const named of namedContents(storage.db)) {
-    const fault = await faultOf(storage, content, named);
-    if (fault !== null && findings.push(contentFinding(named, fault)) >= maxFindings) break;
-  }
+  const findings = await contentFaults(storage, content, maxFindings);
   let unnamed = 0;
   for await (const place of content.places()) if (!(await isNamed(storage.db, place))) unnamed += 1;
   const files = unnamed === 1 ? '1 file' : `${unnamed} files`;
