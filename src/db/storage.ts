@@ -48,14 +48,17 @@ export const createStorage = (
 ): RootStorage => {
   const root = new Kysely<Tables>({ dialect: dialect.kysely, plugins: [...dialect.plugins] });
   const queue = new CommitQueue(dialect);
+  // Whoever translates an error of a statement has it as the cause.
+  const lostAgainstAnother = (error: unknown): boolean =>
+    dialect.isConflict !== undefined &&
+    (dialect.isConflict(error) || (error instanceof Error && lostAgainstAnother(error.cause)));
   const inOne = async <T>(work: (transaction: Transaction<Tables>) => Promise<T>): Promise<T> => {
     refuseInTransaction();
     for (let attempt = 1; ; attempt += 1)
       try {
         return await root.transaction().execute((transaction) => inTransaction.run(true, () => work(transaction)));
       } catch (error) {
-        if (attempt === maxAttempts || dialect.isConflict?.(error) !== true)
-          throw translateStoreError(dialect.classify, error);
+        if (attempt === maxAttempts || !lostAgainstAnother(error)) throw translateStoreError(dialect.classify, error);
         await setTimeout(Math.random() * pauseMs * 2 ** attempt);
       }
   };

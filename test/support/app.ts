@@ -19,7 +19,7 @@ import { createService } from '../../src/http/service.ts';
 import { type TestClock, testClock } from './clock.ts';
 import { type Fault, faults } from './faults.ts';
 import { type ProviderSimulator, type SimulatorOptions, startProviderSimulator } from './providers/simulator.ts';
-import { defaultStore, durableStores, storesInFile, testStores } from './store.ts';
+import { defaultStore, durableStores, ownedStores, storesInFile, testStores } from './store.ts';
 import type { StoreAside, TestStore } from './test-store.ts';
 
 export type TransportName = 'in process' | 'http';
@@ -369,6 +369,14 @@ export const forEachService = scenario(grounds(transports, testStores));
 
 /** The same for what a service leaves to the next one, on the stores that keep it. */
 export const forEachDurableService = scenario(grounds(transports, durableStores));
+
+/** The same for what the next owner of a store does about what a dead one left. */
+export const forEachOwnedService = scenario(
+  grounds(
+    transports,
+    ownedStores.filter(({ durable }) => durable),
+  ),
+);
 
 /** The same for what a service leaves beside its store, on the stores that are a file. */
 export const forEachServiceInFile = scenario(grounds(transports, storesInFile));

@@ -151,6 +151,12 @@ export const startPostgresServer = async (): Promise<PostgresServer> => {
   }
 };
 
+// Counters and times in milliseconds are numbers, as on the other stores.
+const types = {
+  getTypeParser: (oid: number, format?: 'text' | 'binary') =>
+    oid === pg.types.builtins.INT8 ? Number : pg.types.getTypeParser(oid, format as 'text'),
+} as pg.CustomTypesConfig;
+
 const clientConfig = (url: string): pg.ClientConfig => {
   const { hostname, port, username, password, pathname, searchParams } = new URL(url);
   return {
@@ -159,6 +165,7 @@ const clientConfig = (url: string): pg.ClientConfig => {
     user: decodeURIComponent(username),
     ...(password === '' ? {} : { password: decodeURIComponent(password) }),
     database: pathname.slice(1),
+    types,
   };
 };
 

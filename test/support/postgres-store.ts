@@ -125,6 +125,7 @@ export const postgresStore: TestStore = {
   sql: 'postgres',
   durable: true,
   inFile: false,
+  owned: false,
   after: 27,
   settings: (folder) => ({
     Persistence: { Provider: 'Postgres', Postgres: { ConnectionString: urlOf(folder), SchemaName: schema } },

@@ -77,6 +77,7 @@ export const defaultStore: TestStore = {
   sql: 'sqlite',
   durable: true,
   inFile: true,
+  owned: true,
   after: 0,
   settings: () => ({}),
   async make(folder, content) {
@@ -93,6 +94,7 @@ const inMemory: TestStore = {
   sql: 'sqlite',
   durable: false,
   inFile: false,
+  owned: true,
   after: 0,
   settings: () => ({ Persistence: { Provider: 'Memory' } }),
   make: async () => undefined,
@@ -145,6 +147,9 @@ export const storedRows = ({ db }: RootStorage, what: Fault): Promise<readonly R
 
 /** What one service leaves in them is there for the next one. */
 export const durableStores = testStores.filter(({ durable }) => durable);
+
+/** Those that one process has at a time. */
+export const ownedStores = testStores.filter(({ owned }) => owned);
 
 /** Those that are a file below the folder of their service. */
 export const storesInFile = testStores.filter(({ inFile }) => inFile);

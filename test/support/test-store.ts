@@ -10,6 +10,8 @@ export interface TestStore {
   readonly durable: boolean;
   /** It is a file below the folder of its service, with all that belongs to it beside it. */
   readonly inFile: boolean;
+  /** One process has it at a time: the next one closes what a dead one left open, without waiting for its leases. */
+  readonly owned: boolean;
   /** The last migration, by its number, of which there was no such store yet. */
   readonly after: number;
   /** What tells the service of a folder to use it, below `Service:`. */

@@ -39,6 +39,8 @@ export class PostgresConnection implements DatabaseConnection {
   #opening: readonly Sent[] = [];
   #state: 'free' | 'asked for' | 'open' = 'free';
   #lost = false;
+  /** That another transaction was in the way of a part of this one, which then has to be done again as a whole. */
+  #conflict: unknown = null;
 
   constructor(client: PoolClient, sending: Sending) {
     this.client = client;
@@ -57,6 +59,7 @@ export class PostgresConnection implements DatabaseConnection {
     const outcome = await this.#sending.send(this.client, [...before, ...statements]);
     if ('answers' in outcome) return outcome.answers.slice(before.length);
     if (outcome.lost) this.#lost = true;
+    if (this.#state === 'open' && isConflict(outcome.error)) this.#conflict ??= outcome.error;
     throw outcome.error;
   }
 
@@ -95,9 +98,12 @@ export class PostgresConnection implements DatabaseConnection {
   begin(): void {
     this.#opening = this.#sending.unit;
     this.#state = 'asked for';
+    this.#conflict = null;
   }
 
   async commit(): Promise<void> {
+    // What was passed over by whoever caught it would be missing.
+    if (this.#conflict !== null) throw this.#conflict;
     const wasOpen = this.#state === 'open';
     this.#state = 'open';
     if (wasOpen) {

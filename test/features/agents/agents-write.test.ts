@@ -127,10 +127,10 @@ forEachStore('AGENT-10 expectedVersion guards update and rollback; nothing is wr
   await create(world, definition('support'));
   await save(world, definition('support', { expectedVersion: 1 }));
   for (const call of [
-    world.call('save', { name: 'support' }, definition('support', { expectedVersion: 1 })),
-    world.call('rollback', { name: 'support' }, { version: 1, expectedVersion: 1 }),
+    () => world.call('save', { name: 'support' }, definition('support', { expectedVersion: 1 })),
+    () => world.call('rollback', { name: 'support' }, { version: 1, expectedVersion: 1 }),
   ])
-    assert.equal((await refusal(call)).code, 'version-conflict');
+    assert.equal((await refusal(call())).code, 'version-conflict');
   const { body } = await world.call('versions', { name: 'support' });
   assert.deepEqual(
     (body as AgentDefinition[]).map(({ version }) => version),

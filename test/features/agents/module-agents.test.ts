@@ -52,11 +52,11 @@ forEachService('AGENT-4 AGENT-5 an agent of a module cannot be read as a version
   assert.equal((await refusal(client.agents.versions({ params }))).status, 404);
   assert.equal((await refusal(client.agents.diff({ params: { name: 'fixed', a: 1, b: 1 } }))).status, 404);
   for (const change of [
-    client.agents.save({ params, body: { name: 'fixed', model } }),
-    client.agents.remove({ params }),
-    client.agents.rollback({ params, body: { version: 1 } }),
+    () => client.agents.save({ params, body: { name: 'fixed', model } }),
+    () => client.agents.remove({ params }),
+    () => client.agents.rollback({ params, body: { version: 1 } }),
   ])
-    assert.equal((await refusal(change)).code, 'agent-code-defined');
+    assert.equal((await refusal(change())).code, 'agent-code-defined');
   assert.equal((await refusal(client.agents.create({ body: { name: 'fixed', model } }))).code, 'agent-name-taken');
 });
 

@@ -15,7 +15,7 @@ import {
   type QuotaStore,
 } from '../../../src/features/quotas/quotas.store.ts';
 import { testClock } from '../../support/clock.ts';
-import { forEachStore, openTestStorage, storedRows } from '../../support/store.ts';
+import { forEachStore, openTestStorage, ownedStores, storedRows } from '../../support/store.ts';
 
 const rule: QuotaRule = {
   id: 'q',
@@ -215,17 +215,21 @@ forEachStore('a hold that is recorded in the turn in which it was taken never is
   assert.equal(inserts, 0);
 });
 
-forEachStore('what a dead owner of the store left is explained by the next one', async (t, kind) => {
-  const storage = await openTestStorage(t, kind);
-  const before = openQuotas(storage, { maxTokens: 1000 });
-  await before.admission.admit(request);
-  const call = await before.allowances.allow(callOf('closed', 100, 100));
-  call.settle({ tokens: 50, costMicros: 0 });
-  await stillStanding();
-  assert.equal((await storedRows(storage, 'quota holds')).length, 2);
-  const after = openQuotas(storage, { maxTokens: 1000 });
-  // Neither run is in the store: the one never came, the other is closed.
-  await after.holds.recover([]);
-  assert.deepEqual(await storedRows(storage, 'quota holds'), []);
-  assert.deepEqual([...after.holds.of('t')], []);
-});
+forEachStore(
+  'what a dead owner of the store left is explained by the next one',
+  async (t, kind) => {
+    const storage = await openTestStorage(t, kind);
+    const before = openQuotas(storage, { maxTokens: 1000 });
+    await before.admission.admit(request);
+    const call = await before.allowances.allow(callOf('closed', 100, 100));
+    call.settle({ tokens: 50, costMicros: 0 });
+    await stillStanding();
+    assert.equal((await storedRows(storage, 'quota holds')).length, 2);
+    const after = openQuotas(storage, { maxTokens: 1000 });
+    // Neither run is in the store: the one never came, the other is closed.
+    await after.holds.recover([]);
+    assert.deepEqual(await storedRows(storage, 'quota holds'), []);
+    assert.deepEqual([...after.holds.of('t')], []);
+  },
+  ownedStores,
+);

@@ -23,8 +23,11 @@ forEachService('RET-1 RET-4 RET-5 RET-6 RET-7 policies are saved, listed, replac
   assert.deepEqual([unknown.status, unknown.code], [400, 'unknown-retention-target']);
   assert.match(unknown.detail, /RunEvents.*DocumentEmbeddings/);
   await retention.remove({ params: { target: 'Jobs' } });
-  for (const call of [retention.remove({ params: { target: 'Jobs' } }), retention.get({ params: { target: 'Jobs' } })])
-    assert.equal((await refusal(call)).code, 'retention-policy-not-found');
+  for (const call of [
+    () => retention.remove({ params: { target: 'Jobs' } }),
+    () => retention.get({ params: { target: 'Jobs' } }),
+  ])
+    assert.equal((await refusal(call())).code, 'retention-policy-not-found');
   const entries = await trail(app);
   assert.deepEqual(
     entries.map(({ action, entity, before, after }) => [action, entity, before?.maxRows, after?.maxRows]),
@@ -74,8 +77,8 @@ forEachDurableService('RET-2 without retention only stored policies count', asyn
 forEachDurableService('RET-19 RET-28 what cannot sweep says so, and policies are kept all the same', async (open) => {
   const memory = await open({ service: { Persistence: { Provider: 'Memory' } } });
   await memory.client.retention.save({ params: { target: 'Jobs' }, body: { maxAgeDays: 1 } });
-  for (const call of [memory.client.retention.preview({}), memory.client.retention.run({})])
-    assert.equal((await refusal(call)).code, 'persistent-store-required');
+  for (const call of [() => memory.client.retention.preview({}), () => memory.client.retention.run({})])
+    assert.equal((await refusal(call())).code, 'persistent-store-required');
   const still = await open({ service: { Scheduling: { Enabled: false } } });
   assert.equal((await refusal(still.client.retention.run({}))).code, 'scheduling-disabled');
 });

@@ -77,7 +77,7 @@ class Desk {
 }
 
 forEachStore('JOB-27 jobs are taken oldest first, up to the limit, and the next when one ends', async (t, store) => {
-  const { put, worker, until, clock } = await openQueue(t, store);
+  const { put, worker, clock } = await openQueue(t, store);
   const desk = new Desk();
   for (const id of ['b', 'c']) await put(id);
   clock.setBack(10);
@@ -85,10 +85,10 @@ forEachStore('JOB-27 jobs are taken oldest first, up to the limit, and the next 
   clock.setAhead(10);
   const one = worker('w', desk.handler);
   one.start();
-  await until('b', 'Running');
+  await eventually('two at work', () => desk.begun.length === 2);
   assert.deepEqual(desk.begun, ['z', 'b']);
   desk.end('z');
-  await until('c', 'Running');
+  await eventually('the third at work', () => desk.begun.length === 3);
   assert.deepEqual(desk.begun, ['z', 'b', 'c']);
   for (const id of desk.begun) desk.end(id);
   await one.idle();

@@ -42,8 +42,8 @@ forEachService('RUN-18 a queued run is accepted once', async (open) => {
 forEachService('RUN-18 the same key with another request is refused', async (open) => {
   const { client } = await open({ agents: [{ name: 'helper' }, { name: 'other' }] });
   await start(client, 'helper', 'Hi', once('k'));
-  for (const call of [start(client, 'helper', 'Ho', once('k')), start(client, 'other', 'Hi', once('k'))]) {
-    const problem = await refusal(call);
+  for (const call of [() => start(client, 'helper', 'Ho', once('k')), () => start(client, 'other', 'Hi', once('k'))]) {
+    const problem = await refusal(call());
     assert.deepEqual([problem.status, problem.code], [422, 'idempotency-key-reused']);
   }
   assert.equal((await listRuns(client)).length, 1);

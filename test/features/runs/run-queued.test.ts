@@ -2,7 +2,14 @@ import assert from 'node:assert/strict';
 import type { SessionRow } from '../../../src/db/tables.ts';
 import { jobStore } from '../../../src/features/jobs/index.ts';
 import { sessionStore } from '../../../src/features/sessions/index.ts';
-import { type AppSetup, forEachDurableService, forEachService, overHttp, type TestApp } from '../../support/app.ts';
+import {
+  type AppSetup,
+  forEachDurableService,
+  forEachOwnedService,
+  forEachService,
+  overHttp,
+  type TestApp,
+} from '../../support/app.ts';
 import { eventually } from '../../support/eventually.ts';
 import { anyJob, beginsJobs, beginsRun, idleKeys } from './other-process.ts';
 import {
@@ -85,7 +92,7 @@ forEachDurableService('JOB-20 a queued run and its job are canceled together or 
   assert.equal((await jobOf(app, runId))?.status, 'Canceled');
 });
 
-forEachDurableService('a start says how many queued runs a dead worker had, not how many wait', async (open) => {
+forEachOwnedService('a start says how many queued runs a dead worker had, not how many wait', async (open) => {
   const first = await open({ service: noWorker, agents: [{ name: 'helper' }] });
   const runIds = [await enqueue(first.client, 'helper', 'Hi'), await enqueue(first.client, 'helper', 'Ho')];
   const recovered = ({ log }: TestApp) =>
@@ -349,7 +356,7 @@ forEachService('RUN-15 queued runs can be switched off', async (open) => {
   }
 });
 
-forEachDurableService(
+forEachOwnedService(
   'RUN-75 RUN-74 what a dead owner left running is closed, what it left queued goes on',
   async (open) => {
     const setup: AppSetup = { service: noWorker };

@@ -186,13 +186,13 @@ forEachService('RUN-40 unknown runs, and runs of another tenant, are the same 40
   const bodies = new Set<string>();
   for (const id of [runId, unknownId])
     for (const call of [
-      client.runs.get({ params: { runId: id } }),
-      client.runs.tree({ params: { runId: id } }),
-      client.runs.tools({ params: { runId: id } }),
-      client.runs.cancel({ params: { runId: id } }),
-      client.runs.events({ params: { runId: id } }),
+      () => client.runs.get({ params: { runId: id } }),
+      () => client.runs.tree({ params: { runId: id } }),
+      () => client.runs.tools({ params: { runId: id } }),
+      () => client.runs.cancel({ params: { runId: id } }),
+      () => client.runs.events({ params: { runId: id } }),
     ]) {
-      const problem = await refusal(call);
+      const problem = await refusal(call());
       assert.deepEqual([problem.status, problem.code], [404, 'run-not-found']);
       bodies.add(problem.detail.replace(id, 'id'));
     }

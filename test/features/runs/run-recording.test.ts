@@ -167,8 +167,8 @@ forEachDurableService('OBS-1 RUN-28 without recording runs work and stream, and 
   const answer = await runJson(app.client, 'helper', { message: 'two', sessionId: 's' });
   assert.equal(answer.output, 'Hello there.');
   assert.deepEqual(await listRuns(app.client), []);
-  for (const call of [getRun(app.client, runId), readEvents(app.client, runId)])
-    assert.equal((await refusal(call)).code, 'run-not-found');
+  for (const call of [() => getRun(app.client, runId), () => readEvents(app.client, runId)])
+    assert.equal((await refusal(call())).code, 'run-not-found');
   const queued = await refusal(start(app.client, 'helper', 'Hi', { headers: { prefer: 'respond-async' } }));
   assert.deepEqual([queued.status, queued.code], [501, 'run-recording-disabled']);
   const runs = app.store.open().stores(runStore);

@@ -121,13 +121,13 @@ forEachService('RUN-40 RUN-46 scores of an unknown run, or of another tenant, ar
   const { runId } = await runJson(elsewhere, 'helper', 'Hi');
   for (const id of [runId, unknownId]) {
     const params = { runId: id };
-    const save = app.client.scores.save({ params, body: { kind: 'Stars', value: 1 } });
+    const save = () => app.client.scores.save({ params, body: { kind: 'Stars', value: 1 } });
     for (const call of [
       save,
-      app.client.scores.list({ params }),
-      app.client.scores.remove({ params: { ...params, scoreId: unknownId } }),
+      () => app.client.scores.list({ params }),
+      () => app.client.scores.remove({ params: { ...params, scoreId: unknownId } }),
     ])
-      assert.equal((await refusal(call)).code, 'run-not-found');
+      assert.equal((await refusal(call())).code, 'run-not-found');
   }
 });
 

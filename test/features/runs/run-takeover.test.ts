@@ -10,7 +10,7 @@ import { createRunJournal } from '../../../src/features/runs/run-journal.store.t
 import { createRunReconciliation } from '../../../src/features/runs/run-reconciliation.ts';
 import { runStore } from '../../../src/features/runs/runs.store.ts';
 import { sessionStore } from '../../../src/features/sessions/index.ts';
-import { forEachDurableService } from '../../support/app.ts';
+import { forEachDurableService, forEachOwnedService } from '../../support/app.ts';
 import { eventually } from '../../support/eventually.ts';
 import { forEachDurableStore, openForTwo, storedRows } from '../../support/store.ts';
 import { anyJob, beginsJobs, beginsRun, opensRun } from './other-process.ts';
@@ -105,7 +105,7 @@ forEachDurableService(
   },
 );
 
-forEachDurableService('RUN-17 the end of a lost run stands whole, or the run is still open', async (open) => {
+forEachOwnedService('RUN-17 the end of a lost run stands whole, or the run is still open', async (open) => {
   const first = await open({ agents: [{ name: 'helper' }] });
   const runId = newId();
   await opensRun(first.store.open(), runId);
@@ -244,7 +244,7 @@ for (const [attempts, end] of [
     },
   );
 
-forEachDurableService(
+forEachOwnedService(
   'JOB-31 a process that died between the end of a job and that of its run leaves no run in line',
   async (open) => {
     const service = { Scheduling: { Lanes: ['default'] } };

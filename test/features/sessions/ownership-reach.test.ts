@@ -124,8 +124,11 @@ forEachDurableService(
       [executing],
     );
     for (const id of [executing, queued]) {
-      for (const call of [ben.client.jobs.get({ params: { id } }), ben.client.jobs.cancel({ params: { id } })]) {
-        const problem = await refusal(call);
+      for (const call of [
+        () => ben.client.jobs.get({ params: { id } }),
+        () => ben.client.jobs.cancel({ params: { id } }),
+      ]) {
+        const problem = await refusal(call());
         assert.deepEqual(
           [problem.status, problem.code, problem.detail],
           [404, 'not-found', 'There is no job with this id.'],
