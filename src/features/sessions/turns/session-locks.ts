@@ -66,6 +66,12 @@ export const createSessionLocks = (deps: SessionLockDeps, writes: LockWrites) =>
     };
   };
 
+  /** Another run opened or took the session in the same moment. */
+  const lostRace = (error: unknown): boolean => {
+    const failure = storage.dialect.classify(error instanceof AcpError ? error.cause : error);
+    return failure === 'unique-violation' || failure === 'conflict';
+  };
+
   const isLocked = ({ active_run_id, lock_until }: SessionRow): boolean =>
     active_run_id !== null && (lock_until ?? 0) >= now();
 
@@ -127,8 +133,7 @@ export const createSessionLocks = (deps: SessionLockDeps, writes: LockWrites) =>
       } catch (error) {
         // The row was taken before its messages were read.
         if (error instanceof AcpError && error.code === 'decryption-failed') await batch.write(writes.release(taker));
-        if (error instanceof ConditionFailedError || storage.dialect.classify(error) === 'unique-violation')
-          throw busyError(sessionId);
+        if (error instanceof ConditionFailedError || lostRace(error)) throw busyError(sessionId);
         throw error;
       }
     },
