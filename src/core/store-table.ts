@@ -84,6 +84,7 @@ export const createTable = <R>({ read, keyOf }: TableSource<R>, side: TableSide)
     else copy.value.set(key, row);
   };
 
+  const isStale = (): boolean => current(copy) === undefined;
   const readRows = async (): Promise<void> => {
     const [readAt, order, meanwhile] = [now(), ++reads, new Map<string, R | null>()];
     underWay.add(meanwhile);
@@ -99,6 +100,8 @@ export const createTable = <R>({ read, keyOf }: TableSource<R>, side: TableSide)
     } finally {
       underWay.delete(meanwhile);
     }
+    // An answer that took longer than the age is of no use, and no sign that the next one will not.
+    if (isStale()) return;
     if (isTold) log.warn({ state: name }, 'A copy of what the store says is read again');
     isTold = false;
     for (const listener of listeners) listener();
@@ -122,7 +125,6 @@ export const createTable = <R>({ read, keyOf }: TableSource<R>, side: TableSide)
     next ??= running.done.then(restart, restart);
     return next;
   };
-  const isStale = (): boolean => current(copy) === undefined;
   const tell = (error?: unknown): void => {
     if (isTold) return;
     isTold = true;
