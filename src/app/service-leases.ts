@@ -4,7 +4,7 @@ import type { Foundation } from './foundation.ts';
 import { processName } from './options.ts';
 
 /** Who of several processes does the background work, as it is configured. */
-export const serviceLeases = ({ config, storage, clock, log }: Foundation['base']) => {
+export const serviceLeases = ({ config, storage, storeClock: clock, log }: Foundation['base']) => {
   const { Enabled: enabled, LeaseDuration: leaseDurationMs, OwnerId } = config.Service.SingletonExecution;
   const store = storage.stores(serviceLeaseStore);
   const leases = createServiceLeases(

@@ -1,7 +1,7 @@
 import type { Clock, Timer } from '../core/clock.ts';
 import type { BackgroundService, ServiceName } from './background-service.ts';
 
-/** What leases need of the store. Times are epoch milliseconds by the clock of the process. */
+/** What leases need of the store. Times are epoch milliseconds by the clock of the store. */
 export interface LeaseStore {
   /** Takes or renews the lease, atomically; false while it is another owner's that has not lapsed. */
   take(name: ServiceName, owner: string, now: number, until: number): Promise<boolean>;

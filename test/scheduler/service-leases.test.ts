@@ -27,6 +27,12 @@ const openProcesses = async (t: TestContext, kind: TestStore, enabled = true) =>
   const clock = testClock({ at: 1_000_000, stands: true });
   /** As the store has answered. */
   const held = new Map<string, number>();
+  /** What the store has not answered yet. */
+  const open = new Set<Promise<unknown>>();
+  const answered = <T>(asking: Promise<T>): Promise<T> => {
+    open.add(asking);
+    return asking.finally(() => open.delete(asking));
+  };
 
   const start = (owner: string, storage: Storage): Process => {
     const real = storage.stores(serviceLeaseStore);
@@ -35,7 +41,7 @@ const openProcesses = async (t: TestContext, kind: TestStore, enabled = true) =>
       ...real,
       async take(name, by, now, until) {
         if (store.fails) throw new Error('The store is away.');
-        const isTaken = await real.take(name, by, now, until);
+        const isTaken = await answered(real.take(name, by, now, until));
         if (isTaken) {
           held.clear();
           held.set(by, until);
@@ -43,7 +49,7 @@ const openProcesses = async (t: TestContext, kind: TestStore, enabled = true) =>
         return isTaken;
       },
       async release(name, by) {
-        await real.release(name, by);
+        await answered(real.release(name, by));
         held.delete(by);
       },
     };
@@ -74,7 +80,10 @@ const openProcesses = async (t: TestContext, kind: TestStore, enabled = true) =>
   const lease = () => [...held].map(([owner, until]) => ({ owner, until }));
   /** What was asked of the store is answered, and what follows from it has happened. */
   const settle = async (): Promise<void> => {
-    for (let turn = 0; turn < 5; turn += 1) await new Promise((resolve) => setImmediate(resolve));
+    do {
+      await Promise.allSettled(open);
+      for (let turn = 0; turn < 5; turn += 1) await new Promise((resolve) => setImmediate(resolve));
+    } while (open.size > 0);
   };
   const pass = async (ms: number): Promise<void> => {
     await clock.advance(ms);
