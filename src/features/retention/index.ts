@@ -112,7 +112,7 @@ export const retentionFeature = (deps: RetentionDeps) => {
       newId,
     }),
     jobHandlers: {
-      [retentionKey]: retentionJob({ storage, store, tenants: jobs.tenants, sweep, defaults, lifecycle, log }),
+      [retentionKey]: retentionJob({ storage, store, tenants: jobs.tenants, sweep, defaults, lifecycle, log, now }),
     },
     /** How long the answer of an idempotency key is given again: as a stored policy says, else a day. Null: without an end. */
     async keysKeptMs(tenantId: string): Promise<number | null> {
@@ -121,6 +121,8 @@ export const retentionFeature = (deps: RetentionDeps) => {
       return days === null ? null : days * dayMs;
     },
     leftovers: { retentionRuns: () => store.interrupted(now()) },
+    /** Of a job whose last attempt was lost. */
+    lostJob: (job: { readonly id: string }): Promise<void> => store.interrupted(now(), job.id),
     /** Queues the hourly sweep. */
     schedule: hourlyRetention(queue, { enabled, log, clock }),
   };

@@ -74,13 +74,13 @@ export const retentionStore = defineStore((storage) => {
         )
         .execute();
     },
-    /** Ends what a dead process left running. */
-    async interrupted(now: number): Promise<void> {
-      await storage.db
+    /** Ends what a dead process left running; with a job, only what was done for it. */
+    async interrupted(now: number, jobId: string | null = null): Promise<void> {
+      const open = storage.db
         .updateTable('retention_runs')
         .set({ completed_at: now, error: 'interrupted' })
-        .where('completed_at', 'is', null)
-        .execute();
+        .where('completed_at', 'is', null);
+      await (jobId === null ? open : open.where('job_id', '=', jobId)).execute();
     },
   };
 });

@@ -23,6 +23,7 @@ export interface RetentionJobDeps {
   readonly defaults: RetentionDefaults;
   readonly lifecycle: { readonly draining: boolean };
   readonly log: Pick<Logger, 'warn'>;
+  readonly now: () => number;
 }
 
 /** One sweep at a time in a process: two at once would only take turns at the one writer of the store. */
@@ -53,6 +54,8 @@ export const retentionJob = (deps: RetentionJobDeps): JobHandler => {
       if (deps.lifecycle.draining || signal.reason instanceof LeaseLostError) return 'released';
       return signal.aborted ? 'canceled' : null;
     };
+    // Another worker had it, and has ended or has lost it.
+    if (job.attempt > 1) await deps.store.interrupted(deps.now(), job.id);
     const outcomes = await sweepAll(job, payload, stop);
     if (outcomes.some(({ deletedRows }) => deletedRows > 0))
       await giveSpaceBack(deps.storage.dialect, () => stop() !== null).catch((error: unknown) =>
