@@ -13,7 +13,7 @@ interface KeptState {
   readonly sharedAgeMs: number | null;
 }
 
-/** All that a process keeps about the store between two requests; docs/decisions/0113 says the reasons. */
+/** All that a process keeps about the store between two requests; docs/decisions/0126 has the reasons, and the test of each. */
 export const instanceState = {
   emergencyStops: { kind: 'table', truth: ['emergency_stops'], sharedAgeMs: 1000 },
   providerBindings: { kind: 'table', truth: ['tenant_provider_bindings'], sharedAgeMs: 5000 },
@@ -26,6 +26,9 @@ export const instanceState = {
   compiledAgents: { kind: 'own', truth: ['agents', 'skills'], sharedAgeMs: 5000 },
   liveRuns: { kind: 'own', truth: ['runs', 'run_heartbeats'], sharedAgeMs: 0 },
   liveStreams: { kind: 'own', truth: ['run_events'], sharedAgeMs: 0 },
+  runCancels: { kind: 'own', truth: ['run_cancels'], sharedAgeMs: 0 },
+  // Nothing of it is in memory; it is named because a process that kept answers would have to say how old they may be.
+  responseCache: { kind: 'own', truth: ['response_cache'], sharedAgeMs: 0 },
   treeBudgets: { kind: 'own', truth: [], sharedAgeMs: null },
   // Saves tries in front of the row's lock, which decides; who waits for another process has a row in its line (decision 131).
   sessionLine: { kind: 'own', truth: ['sessions', 'session_places'], sharedAgeMs: 0 },
@@ -40,6 +43,7 @@ export const instanceState = {
   // What this process met of a provider; another one finds out by its own calls (decision 120).
   circuitBreakers: { kind: 'own', truth: [], sharedAgeMs: null },
   rateLimits: { kind: 'own', truth: [], sharedAgeMs: null },
+  storeClock: { kind: 'own', truth: [], sharedAgeMs: null },
 } as const satisfies Readonly<Record<string, KeptState>>;
 
 export type InstanceStateName = keyof typeof instanceState;
@@ -62,7 +66,7 @@ export const leftovers = {
   serviceLeases: { ownerOnly: true, otherwise: 'they lapse after their duration' },
   attachmentDrafts: { ownerOnly: true, otherwise: 'removed once they are too old to be under way' },
   deletedSessions: { ownerOnly: false, otherwise: 'whoever comes first frees their messages' },
-  retentionRuns: { ownerOnly: true, otherwise: 'closed with the lease of their job' },
+  retentionRuns: { ownerOnly: true, otherwise: 'closed by the next attempt of their job, or with its loss' },
 } as const satisfies Readonly<Record<string, Leftover>>;
 
 export type LeftoverName = keyof typeof leftovers;

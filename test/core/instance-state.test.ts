@@ -1,5 +1,5 @@
 import assert from 'node:assert/strict';
-import { readFileSync } from 'node:fs';
+import { existsSync, readFileSync } from 'node:fs';
 import { test } from 'node:test';
 import { instanceState, type LeftoverName, leftovers } from '../../src/core/instance-state.table.ts';
 import { byKey, byTenant, type LeftoverClosings } from '../../src/core/instance-state.ts';
@@ -210,13 +210,21 @@ const rowsOf = (text: string): string[] =>
     .filter((line) => line.startsWith('|'))
     .slice(2);
 
-test('decision 113 lists every state as it is, and no other', () => {
+test('decision 126 lists every state as it is with a test that is there, and no other', () => {
   const ageText = (ageMs: number | null) => (ageMs === null ? 'its own' : ageMs === 0 ? 'exact' : `${ageMs / 1000} s`);
   const expected = Object.entries(instanceState).map(([name, { kind, truth, sharedAgeMs }]) => {
     const where = truth.length === 0 ? 'this process' : truth.map((table) => `\`${table}\``).join(', ');
     return `| \`${name}\` | ${kind} | ${where} | ${ageText(sharedAgeMs)} |`;
   });
-  assert.deepEqual(rowsOf(decision('0113-what-a-process-may-know.md')), expected);
+  const rows = rowsOf(decision('0126-where-the-truth-of-a-fleet-lies.md')).map((row) => {
+    const [, state, file] = /^(.* \|) `([^`]+)` \|$/.exec(row) ?? [];
+    return { state, file: file ?? '' };
+  });
+  assert.deepEqual(
+    rows.map(({ state }) => state),
+    expected,
+  );
+  for (const { file } of rows) assert.ok(existsSync(new URL(`../../${file}`, import.meta.url)), file);
   const named: readonly string[] = Object.values(instanceState).flatMap(({ truth }) => truth);
   assert.deepEqual(
     named.filter((table) => !tableNames.some((name) => name === table)),
