@@ -16,29 +16,29 @@ const works = (log: readonly { readonly message: string; readonly service?: unkn
 
 const ofFleet = (member: ServiceProcess): boolean => works(member.log(), 'approval-expiration');
 
-test(
-  'JOB-41 a process that stands still for longer than its lease loses it, and stops the work when it wakes up',
-  { skip },
-  async (t) => {
-    const fleet = await openFleet({ processes: 3, service });
-    t.after(() => fleet.close());
-    const owner = await eventually('one does the work', () => fleet.members.find(ofFleet), processMs);
-    const others = fleet.members.filter((member) => member !== owner);
-    assert.deepEqual(others.filter(ofFleet), [], 'and no other');
-    fleet.pause(owner);
-    const next = await eventually('another one takes over', () => others.find(ofFleet), processMs);
-    fleet.resume(owner);
-    await eventually('the first one stops', () => !ofFleet(owner), processMs);
-    assert.deepEqual(
-      fleet.members.filter((member) => ofFleet(member)).map(({ pid }) => pid),
-      [next.pid],
-    );
-    await fleet.end(next, 'kill');
-    await eventually('the work moves on when its process is killed', () => fleet.members.find(ofFleet), processMs);
-  },
-);
+test('JOB-41 a process that stands still for longer than its lease loses it, and stops the work when it wakes up', {
+  skip,
+}, async (t) => {
+  const fleet = await openFleet({ processes: 3, service });
+  t.after(() => fleet.close());
+  const owner = await eventually('one does the work', () => fleet.members.find(ofFleet), processMs);
+  const others = fleet.members.filter((member) => member !== owner);
+  assert.deepEqual(others.filter(ofFleet), [], 'and no other');
+  fleet.pause(owner);
+  const next = await eventually('another one takes over', () => others.find(ofFleet), processMs);
+  fleet.resume(owner);
+  await eventually('the first one stops', () => !ofFleet(owner), processMs);
+  assert.deepEqual(
+    fleet.members.filter((member) => ofFleet(member)).map(({ pid }) => pid),
+    [next.pid],
+  );
+  await fleet.end(next, 'kill');
+  await eventually('the work moves on when its process is killed', () => fleet.members.find(ofFleet), processMs);
+});
 
-test('JOB-41 a process with a clock that is minutes ahead takes no lease that another one holds', { skip }, async (t) => {
+test('JOB-41 a process with a clock that is minutes ahead takes no lease that another one holds', {
+  skip,
+}, async (t) => {
   const clocks = [testClock(), testClock(), testClock()];
   clocks[1]?.setAhead(600_000);
   clocks[2]?.setBack(600_000);
