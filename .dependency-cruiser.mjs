@@ -14,7 +14,7 @@ const roomFace = '^src/engine/[^/]+/index\\.ts$';
 const batched = [
   '^src/engine/record/run-log(-ports)?\\.ts$',
   '^src/engine/lifecycle/engine-ports\\.ts$',
-  '^src/features/quotas/(index|quota-(holds|counters)\\.store)\\.ts$',
+  '^src/features/quotas/(index|quota-keeping|(quota-(holds|counters)|shared-holds)\\.store)\\.ts$',
   '^src/features/runs/(index|response-cache\\.store|launch/queued-runs)\\.ts$',
   '^src/features/sessions/(index|turns/session-(locks|places))\\.ts$',
 ];

@@ -26,6 +26,7 @@ import { continuedRuns } from './0025-continued-runs.ts';
 import { quotaHolds } from './0026-quota-holds.ts';
 import { spanCounts } from './0027-span-counts.ts';
 import { attachmentContents } from './0028-attachment-contents.ts';
+import { sharedQuotaHolds } from './0029-shared-quota-holds.ts';
 import { sharedTurns } from './0030-shared-turns.ts';
 import { runCancels } from './0031-run-cancels.ts';
 import { spanCountsOfNewStore } from './dialect-parts.ts';
@@ -59,6 +60,7 @@ export const migrations: readonly Migration[] = [
   { ...quotaHolds, checksum: '7bcd03f01d5e7ca7' },
   { ...spanCounts, withoutJsonText: spanCountsOfNewStore, checksum: 'ce3e678d2848cf78' },
   { ...attachmentContents, checksum: '629635daf38a73a9' },
+  { ...sharedQuotaHolds, checksum: 'c9575ed7b24b7c15' },
   { ...sharedTurns, checksum: '8661b28ddd4e0fed' },
   { ...runCancels, checksum: 'f76c45816540e87b' },
 ];

@@ -105,6 +105,10 @@ export const createFoundation = async ({ config, mode, clock = systemClock, ...o
   const base = {
     config: config.values,
     storage,
+    /** True: other processes may write the same store. */
+    isShared: opened.shared,
+    /** Name of this process among those of the store. */
+    processId: reporting.instanceId,
     announcements: opened.announcements,
     audit,
     authorization,

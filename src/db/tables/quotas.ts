@@ -48,6 +48,8 @@ export interface QuotaNoticeRow {
   created_at: number;
   /** Null: nobody has passed it on. */
   announced_at: number | null;
+  /** Until then it is up to the process that has claimed it; null: the store has one owner, or nobody has. */
+  claimed_until: number | null;
 }
 
 /** What stands against the quotas of a run, and what no counter has yet. */
@@ -65,6 +67,24 @@ export interface QuotaHoldRow {
   /** Of model calls that are over. */
   spent_tokens: number;
   spent_cost_micros: number;
+  /** The process that has it; empty: a run that waits for its next attempt, or its end. Null: the store has one owner. */
+  holder: string | null;
+  /** Which of the holder's calls it is of, so that what is written late of one does not change the next. */
+  call_number: number | null;
+}
+
+/** A process that shares its store, for as long as it gives signs of life. */
+interface QuotaHolderRow {
+  id: string;
+  /** Epoch milliseconds. */
+  seen_at: number;
+}
+
+/** Locked by whoever decides what a tenant's quotas leave; the number only makes it a change. */
+interface QuotaLockRow {
+  tenant_id: string;
+  kind: string;
+  taken: number;
 }
 
 export const quotaTables = {
@@ -72,4 +92,6 @@ export const quotaTables = {
   quota_usage: tableOf<QuotaUsageRow>(),
   quota_notices: tableOf<QuotaNoticeRow>(),
   quota_holds: tableOf<QuotaHoldRow>(),
+  quota_holders: tableOf<QuotaHolderRow>(),
+  quota_locks: tableOf<QuotaLockRow>(),
 };

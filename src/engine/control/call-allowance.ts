@@ -1,6 +1,6 @@
 import type { ModelCall, ModelFinish } from '../../providers/models/model-provider.ts';
 import type { CompiledTarget } from '../compiled-agent.ts';
-import { costOf, type PriceList } from '../pricing.ts';
+import { type CostMicros, costOf, type PriceList } from '../pricing.ts';
 import { RunFailure } from '../run-failure.ts';
 import { type CallAllowances, quotaUse, type RunQuotas, type UnrecordedCount } from './run-quotas.ts';
 import type { WaitClock } from './wait-clock.ts';
@@ -70,6 +70,8 @@ interface QuotaRun {
       readonly unrecordedCount: UnrecordedCount | null;
     };
   };
+  readonly usage: { readonly totalTokens: number | null };
+  readonly cost: CostMicros | null;
   readonly waits: WaitClock;
   readonly signal: AbortSignal;
 }
@@ -96,18 +98,20 @@ const callWithin = async (
   const { webSearch, ...rest } = call;
   const asked: ModelCall = webSearch === undefined ? call : { ...rest, webSearch: 'withheld' };
   const prices = ports.prices.pricesOf(target.provider.name, target.model, target.catalog);
+  const spent = quotaUse(run.usage.totalTokens, run.cost);
   run.waits.enter();
   const allowance = await (allowances.apply(tenantId, agent.name)
     ? allowances.allow({
         tenantId,
         runId: run.id,
         root,
+        spent,
         inputTokens: mostInput(asked),
         outputTokens: call.maxOutputTokens ?? target.catalog?.maxOutputTokens ?? null,
         prices,
         signal: run.signal,
       })
-    : allowances.free({ tenantId, runId: run.id, root })
+    : allowances.free({ tenantId, runId: run.id, root, spent })
   ).finally(() => run.waits.leave());
   const { isFree, isCut, outputTokens } = allowance;
   let finish: ModelFinish | null = null;

@@ -21,6 +21,8 @@ export interface BoundedCall {
   readonly runId: string;
   /** `day`: where the root counts when it has no row. */
   readonly root: { readonly id: string; readonly agentName: string; readonly day: string | null };
+  /** What the run has used so far, in earlier attempts, too. */
+  readonly spent: QuotaUse;
   /** No provider counts more for what is sent. */
   readonly inputTokens: number;
   /** What the agent allows, or else the model can answer at most; null: nobody says. */
@@ -51,7 +53,7 @@ export interface CallAllowances {
    */
   allow(call: BoundedCall): Promise<CallAllowance>;
   /** Of a call that no limit applies to now: what it uses counts all the same, should a rule be saved before its run ends. */
-  free(call: Pick<BoundedCall, 'tenantId' | 'runId' | 'root'>): Promise<CallAllowance>;
+  free(call: Pick<BoundedCall, 'tenantId' | 'runId' | 'root' | 'spent'>): Promise<CallAllowance>;
 }
 
 /** A run that the store did not take. */

@@ -3,20 +3,22 @@ import type { Config } from '../../core/config/schema.ts';
 import { byKey, type InstanceState } from '../../core/instance-state.ts';
 import type { Logger } from '../../core/logger.ts';
 import type { Telemetry } from '../../core/telemetry/telemetry.ts';
+import type { Announcements } from '../../db/announcements.ts';
 import type { BatchedWrites } from '../../db/batched-writes.ts';
-import type { Statement } from '../../db/statement.ts';
+import { ConditionFailedError, type Statement } from '../../db/statement.ts';
 import type { Storage } from '../../db/storage.ts';
 import type { RunQuotas, UnrecordedCount } from '../../engine/control/index.ts';
 import { createPriceList } from '../../engine/pricing.ts';
 import type { AuditLog } from '../audit/index.ts';
 import { createPeriodClock } from './period-clock.ts';
+import { lapsedAdmission } from './place-decision.ts';
 import { createQuotaAdmission, type QuotaAdmission } from './quota-admission.ts';
 import { createQuotaAllowances } from './quota-allowances.ts';
 import { createQuotaAnnouncements, toNotice } from './quota-announcements.ts';
-import { createQuotaBacklog } from './quota-backlog.ts';
+import { createQuotaBacklog, type QuotaBacklog } from './quota-backlog.ts';
 import { createRunCounters, type RunCounters } from './quota-counters.store.ts';
 import { observeQuotas } from './quota-gauges.ts';
-import { createQuotaHolds } from './quota-holds.store.ts';
+import { ownedKeeping, sharedKeeping } from './quota-keeping.ts';
 import { createQuotaMetrics } from './quota-metrics.ts';
 import { createQuotaNotices } from './quota-notices.store.ts';
 import { quotaRuleStore } from './quota-rules.store.ts';
@@ -25,7 +27,7 @@ import { quotaVerifier } from './quota-verification.store.ts';
 import { appliesTo } from './quotas.rules.ts';
 import { limitsOf, quotaService } from './quotas.service.ts';
 import { createQuotaStore } from './quotas.store.ts';
-import { type StoredTurns, unfinishedUse } from './unfinished-use.store.ts';
+import type { StoredTurns } from './unfinished-use.store.ts';
 
 export interface QuotasDeps {
   readonly config: Config;
@@ -38,6 +40,13 @@ export interface QuotasDeps {
   readonly telemetry: Telemetry;
   readonly log: Logger;
   readonly clock: Clock;
+  /** Of leases and periods, on which the processes of a store agree. */
+  readonly storeClock: Clock;
+  readonly announcements: Pick<Announcements, 'announce' | 'listen'>;
+  /** True: other processes take holds in the same store. */
+  readonly isShared: boolean;
+  /** Name of this process among them. */
+  readonly processId: string;
   readonly now: () => number;
   readonly newId: () => string;
 }
@@ -60,23 +69,26 @@ export const quotasFeature = (deps: QuotasDeps) => {
   const { config, storage, batch, log, now } = deps;
   const { Quotas: settings, RunRecording: recording, Observability: observability, Pricing: pricing } = config.Service;
   const metrics = createQuotaMetrics(deps.telemetry);
-  const periods = createPeriodClock(settings.TimeZone, now);
-  const store = storage.stores(
-    createQuotaStore({
-      added: (...asked) => backlog.added(...asked),
-      openAdded: (...asked) => backlog.openAdded(...asked),
-    }),
-  );
+  const periods = createPeriodClock(settings.TimeZone, deps.storeClock.now);
   const ruleStore = storage.stores(quotaRuleStore);
   const rules = deps.state.entries('quotaRules', { load: byKey(ruleStore.list) });
   const wake = (tenantId: string | null): void => {
     admission.wake(tenantId);
     allowances?.wake(tenantId);
   };
-  const holds = storage.stores(createQuotaHolds(wake, batch));
-  const notices = storage.stores(createQuotaNotices(rules, periods, settings.ThresholdPercents, now));
+  const unwritten: Pick<QuotaBacklog, 'added' | 'openAdded'> = {
+    added: (...asked) => backlog.added(...asked),
+    openAdded: (...asked) => backlog.openAdded(...asked),
+  };
+  const store = storage.stores(createQuotaStore(unwritten));
+  const kept = { ...deps, store, rules, periods, unwritten, wake, strict: settings.Strict };
+  const keeping = deps.isShared ? sharedKeeping({ ...kept, holder: deps.processId }) : ownedKeeping(kept);
+  const { holds } = keeping;
+  const notices = storage.stores(
+    createQuotaNotices(rules, periods, settings.ThresholdPercents, deps.storeClock.now, deps.isShared),
+  );
   const counters = storage.stores(createRunCounters(periods, notices, holds, now, batch));
-  const backlog = createQuotaBacklog({
+  const backlog: QuotaBacklog = createQuotaBacklog({
     write: (statements) => batch.write(statements),
     booking: (id, root, runs, use) => counters.booked({ ...root, id, counts: runs > 0 }, use),
     clock: deps.clock,
@@ -85,9 +97,8 @@ export const quotasFeature = (deps: QuotasDeps) => {
   const announcements = createQuotaAnnouncements(notices, periods.timeZone, log, deps.clock);
   const admission = createQuotaAdmission({
     ...deps,
-    store,
     rules,
-    holds,
+    places: keeping.places,
     periods,
     prices: createPriceList(pricing.Currency, pricing.Models),
     allowOnStoreFailure: settings.AllowOnStoreFailure,
@@ -95,10 +106,8 @@ export const quotasFeature = (deps: QuotasDeps) => {
   });
   const allowances = settings.Strict
     ? createQuotaAllowances({
-        store,
         rules,
-        holds,
-        periods,
+        rooms: keeping.rooms,
         async countedRoot(tenantId, { id, agentName, day }) {
           const open = counters.rootOf(tenantId, id);
           if (open !== undefined) return open;
@@ -139,12 +148,15 @@ export const quotasFeature = (deps: QuotasDeps) => {
       unrecorded: (tenantId, { rootRunId, agentName, day }, use) =>
         counters.closedUnrecorded({ id: rootRunId, tenantId, agentName, day, counts: false }, use),
       unwritten({ tenantId, id, root, isAdmission }, error) {
+        holds.unfence(id);
+        // The store works, and another process has released the place of a run that did not begin in time.
+        if (isAdmission && error instanceof ConditionFailedError) return false;
         metrics.storeFailed();
         if (isAdmission && !maybeUnwritten(tenantId, root.agentName)) return false;
         if (isAdmission)
           log.error({ tenantId, runId: id, error }, 'A run is counted in memory until the store takes it');
         const { agentName } = root;
-        const counted = counters.rootOf(tenantId, root.id) ?? { tenantId, agentName, day: counters.day() };
+        const counted = counters.rootOf(tenantId, root.id) ?? { tenantId, agentName, day: counters.day(id) };
         backlog.add(id, counted, isAdmission ? 1 : 0, false);
         return true;
       },
@@ -153,7 +165,12 @@ export const quotasFeature = (deps: QuotasDeps) => {
         holds.release(runId);
       },
       recordDropped: (runId) => backlog.alone(runId),
-      ended({ tenantId, runId, isBooked, count, ...use }) {
+      ended({ tenantId, runId, isBooked, isLost, count, ...use }) {
+        if (isLost) {
+          backlog.written(runId);
+          holds.lose(runId);
+          return;
+        }
         // Where runs have no rows nothing follows that would bring the use into the store.
         if (!isBooked && count?.isWritten === true) backlog.add(runId, { tenantId, ...count }, 0, true);
         const isKept = backlog.has(runId);
@@ -174,11 +191,13 @@ export const quotasFeature = (deps: QuotasDeps) => {
       },
     },
     async countUnrecorded(tenantId, agentName, runId, counts) {
-      const day = counters.day();
+      const day = counters.day(runId);
       try {
         await batch.write(counters.openedUnrecorded({ id: runId, tenantId, agentName, day, counts }));
         return { rootRunId: runId, agentName, day, isWritten: true };
       } catch (error) {
+        holds.unfence(runId);
+        if (error instanceof ConditionFailedError) throw lapsedAdmission(error);
         metrics.storeFailed();
         if (counts && !maybeUnwritten(tenantId, agentName)) throw error;
         log.error({ tenantId, runId, error }, 'A run is counted in memory until the store takes it');
@@ -204,23 +223,29 @@ export const quotasFeature = (deps: QuotasDeps) => {
       recordingEnabled: recording.Enabled,
     }),
     active: settings.Enabled ? active : null,
-    leftovers: {
-      quotaHolds: async () => holds.recover(settings.Strict ? await storage.stores(unfinishedUse)(deps.turns) : []),
+    leftovers: { quotaHolds: keeping.recover },
+    started(): void {
+      if (settings.Enabled) keeping.start();
+      announcements.look(null);
     },
-    started: (): void => announcements.look(null),
     /** Refuses those that wait for a place. */
     draining: async (): Promise<void> => admission.wake(null),
     async close(): Promise<void> {
       admission.close();
       await backlog.close();
       await announcements.close();
+      await keeping
+        .close()
+        .catch((error: unknown) =>
+          log.warn({ error }, 'Quota holds of this process lapse, since they could not be given up'),
+        );
     },
   };
 };
 
 export type QuotasFeature = ReturnType<typeof quotasFeature>;
 
-export type { Admission } from './quota-admission.ts';
+export { type Admission, lapsedAdmission } from './place-decision.ts';
 export type { RunCounters } from './quota-counters.store.ts';
 export {
   createQuotaReplay,

@@ -5,7 +5,7 @@ import { boundText, type Statement } from '../../db/statement.ts';
 import type { QuotaUse } from '../../engine/control/index.ts';
 import { type CountedRoot, CountedRoots, monthOf } from './counted-roots.ts';
 import type { PeriodClock } from './period-clock.ts';
-import type { QuotaHolds } from './quota-holds.store.ts';
+import type { RunHolds } from './quota-keeping.ts';
 import type { OpenedRootRun, QuotaNotices } from './quota-notices.store.ts';
 import { noUse } from './quota-use.ts';
 
@@ -108,7 +108,7 @@ const isUsed = (use: QuotaUse | null): boolean => use !== null && (use.tokens !=
 export const createRunCounters = (
   clock: PeriodClock,
   notices: QuotaNotices,
-  holds: Pick<QuotaHolds, 'settled'>,
+  holds: Pick<RunHolds, 'admitted' | 'settled' | 'dayOf'>,
   now: () => number,
   batch: Pick<BatchedWrites, 'condenseBy'>,
 ) =>
@@ -146,27 +146,31 @@ export const createRunCounters = (
 
     // The root's row says where one counts that was admitted before a restart. Reading it costs several times what the
     // counters do, so where the roots of this process count is kept in memory.
+    const amount = sql`cast(${0} as bigint)`;
     const { sql: settleSql } = sql`insert into ${usage}
     (tenant_id, agent_name, period, period_start, tokens, cost_micros, most_tokens, most_cost_micros, updated_at)
     select root.tenant_id,
       case scope.of_agent when 1 then root.agent_name else '' end,
       case scope.of_month when 1 then 'Monthly' else 'Daily' end,
       case scope.of_month when 1 then substr(root.quota_day, 1, 8) || '01' else root.quota_day end,
-      ${0}, ${0}, ${0}, ${0}, ${0}
+      ${amount}, ${amount}, ${amount}, ${amount}, ${amount}
     from ${sql.table('runs')} as root
     cross join (select 0 as of_agent, 0 as of_month union all select 0, 1 union all select 1, 0 union all select 1, 1)
       as scope
     where root.tenant_id = ${boundText} and root.id = ${boundText} and root.quota_day is not null
+    order by scope.of_agent, scope.of_month
     ${conflict} ${rise}`.compile(storage.db);
 
     const openRoots = new Map<string, CountedRoot>();
 
-    const opened = (root: OpenedRootRun): Statement => {
+    const remember = (root: CountedRoot & { readonly id: string }): CountedRoot => {
       if (openRoots.size >= maxOpenRoots) openRoots.delete(openRoots.keys().next().value ?? '');
       const counted = roots.of(root);
       openRoots.set(root.id, counted);
-      return add(counted, root.counts ? 1 : 0, noUse, noUse);
+      return counted;
     };
+
+    const opened = (root: OpenedRootRun): Statement => add(remember(root), root.counts ? 1 : 0, noUse, noUse);
 
     const settled = ({ id, tenantId, rootRunId, tree, use }: ClosedRunUse): Statement => {
       const rootId = rootRunId ?? id;
@@ -178,8 +182,12 @@ export const createRunCounters = (
     };
 
     return {
-      /** Local day that a run of this moment counts in. */
-      day: (): string => clock.current().day,
+      /** Local day that a run counts in: that of its admission where processes compare days, else that of this moment. */
+      day: (runId: string): string => holds.dayOf(runId) ?? clock.current().day,
+      /** Where a root counts that another process has opened. */
+      adopt(root: Pick<OpenedRootRun, 'id' | 'tenantId' | 'agentName' | 'day'>): void {
+        if (openRoots.get(root.id) === undefined) remember(root);
+      },
       /** Where a root counts that has been opened here and is not closed. */
       rootOf(tenantId: string, rootId: string): CountedRoot | undefined {
         const root = openRoots.get(rootId);
@@ -187,12 +195,12 @@ export const createRunCounters = (
       },
       opened: (run: OpenedRootRun): readonly Statement[] => [
         ...withNotices(opened(run), notices.crossed(run.tenantId, run.id)),
-        ...holds.settled(run.id),
+        ...holds.admitted(run.id),
       ],
       /** The same for a run that has no row: in a transaction of its own. */
       openedUnrecorded: (run: OpenedRootRun): readonly Statement[] => [
         ...withNotices(add(roots.of(run), run.counts ? 1 : 0, noUse, noUse), notices.crossedBy(run)),
-        ...holds.settled(run.id),
+        ...holds.admitted(run.id),
       ],
       /** Adds what one run of a tree has used to the periods in which its root was admitted. */
       closed(run: ClosedRunUse): readonly Statement[] {

@@ -38,7 +38,14 @@ const changing = ['is_admission', 'held_tokens', 'held_cost_micros', 'spent_toke
 /** A number without end has no place in a column. */
 const bounded = (amount: number): number | null => (Number.isFinite(amount) ? amount : null);
 
-const toRow = ({ runId, root, isAdmission, held, spent }: QuotaHold): QuotaHoldRow => ({
+/** A hold as a row of a store with one owner. */
+export const holdRow = ({
+  runId,
+  root,
+  isAdmission,
+  held,
+  spent,
+}: QuotaHold): Omit<QuotaHoldRow, 'holder' | 'call_number'> => ({
   run_id: runId,
   tenant_id: root.tenantId,
   agent_name: root.agentName,
@@ -60,7 +67,7 @@ export const createQuotaHolds = (freed: (tenantId: string) => void, batch: Pick<
     const ofTenants = new ChurningMap<string, ChurningMap<string, KeptHold>>();
     const readers = new Set<{ readonly tenantId: string; isStale: boolean }>();
     const changed = new Set<KeptHold>();
-    const insert = insertStatement(storage.db, 'quota_holds', toRow);
+    const insert = insertStatement(storage.db, 'quota_holds', holdRow);
     const anew = ` on conflict (run_id) do update set ${changing.map((column) => `${column} = excluded.${column}`).join(', ')}`;
     const { sql: removeSql } = storage.db.deleteFrom('quota_holds').where('run_id', '=', '').compile();
     let isScheduled = false;
@@ -188,6 +195,13 @@ export const createQuotaHolds = (freed: (tenantId: string) => void, batch: Pick<
         // Whether the transaction that settles it was written is not known here: then the next write makes sure of it.
         if (hold.isStored && hold.isSettling) changed.add(hold);
         else if (hold.isStored) follow(hold);
+        freed(hold.root.tenantId);
+      },
+      /** Another process of a store that is shared has the run: there is none where the store has one owner. */
+      lose(runId: string): void {
+        const hold = holds.get(runId);
+        if (hold === undefined) return;
+        forget(hold);
         freed(hold.root.tenantId);
       },
       /**

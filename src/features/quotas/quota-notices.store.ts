@@ -1,7 +1,8 @@
-import { type RawBuilder, sql } from 'kysely';
+import { type ExpressionBuilder, type RawBuilder, sql } from 'kysely';
 import { defineStore, type StoreOf } from '../../db/define-store.ts';
 import { boundText, type Statement } from '../../db/statement.ts';
 import type { QuotaNoticeRow } from '../../db/tables/quotas.ts';
+import type { Tables } from '../../db/tables.ts';
 import type { PeriodClock } from './period-clock.ts';
 import type { QuotaRules } from './quotas.store.ts';
 
@@ -18,13 +19,16 @@ export interface OpenedRootRun {
 
 // More than one run can cross; the rest is asked for again.
 const perPage = 200;
+// A process needs milliseconds to pass a page on, unless it stands still or is gone.
+const claimMs = 30_000;
 
-/** `percents` are sorted; without any there are no notices. */
+/** `percents` are sorted; without any there are no notices. `isShared`: other processes pass on what they find, too. */
 export const createQuotaNotices = (
   rules: Pick<QuotaRules, 'known'>,
   clock: PeriodClock,
   percents: readonly number[],
   now: () => number,
+  isShared = false,
 ) =>
   defineStore((storage) => {
     const percentRows = sql.join(
@@ -37,7 +41,7 @@ export const createQuotaNotices = (
     (id, tenant_id, quota_id, agent_name, metric, period, period_start, threshold_percent, limit_value, used_value,
      run_id, created_at)
     select quota_id || ':' || metric || ':' || limit_value || ':' || period_start || ':' || threshold,
-      tenant_id, quota_id, agent_name, metric, period, period_start, threshold, limit_value, used_value, root_id, ${0}
+      tenant_id, quota_id, agent_name, metric, period, period_start, threshold, limit_value, used_value, root_id, cast(${0} as bigint)
     from (
       select rule.id as quota_id, rule.tenant_id, rule.agent_name, rule.period, counter.period_start,
         root.id as root_id, kind.metric,
@@ -55,7 +59,7 @@ export const createQuotaNotices = (
           else substr(root.quota_day, 1, 8) || '01' end
       cross join (select 'Runs' as metric union all select 'Tokens' union all select 'Cost') as kind
       where root.tenant_id = ${boundText} and root.id = ${boundText}
-        and counter.period_start = case rule.period when 'Daily' then ${''} else ${''} end
+        and counter.period_start = case rule.period when 'Daily' then ${boundText} else ${boundText} end
     ) as booked
     cross join (${percentRows}) as share
     where limit_value > 0 and used_value * 100 >= limit_value * threshold
@@ -67,9 +71,32 @@ export const createQuotaNotices = (
         : {
             recorded: crossedBy(sql.table('runs')),
             unrecorded: crossedBy(
-              sql`(select ${''} as id, ${''} as tenant_id, ${''} as agent_name, ${''} as quota_day)`,
+              sql`(select ${boundText} as id, ${boundText} as tenant_id, ${boundText} as agent_name, ${boundText} as quota_day)`,
             ),
           };
+
+    const unannounced = (tenantId: string | null) => {
+      const query = storage.db.selectFrom('quota_notices').where('announced_at', 'is', null);
+      return (tenantId === null ? query : query.where('tenant_id', '=', tenantId)).limit(perPage);
+    };
+
+    /** Each is up to one process; what that one does not pass on in time is found again. */
+    const claimed = (tenantId: string | null): Promise<readonly QuotaNoticeRow[]> => {
+      const at = now();
+      const isFree = (eb: ExpressionBuilder<Tables, 'quota_notices'>) =>
+        eb.or([eb('claimed_until', 'is', null), eb('claimed_until', '<', at)]);
+      return (
+        storage.db
+          .updateTable('quota_notices')
+          .set({ claimed_until: at + claimMs })
+          .where('id', 'in', unannounced(tenantId).select('id').where(isFree).orderBy('id'))
+          .where('announced_at', 'is', null)
+          // Again: another process may have claimed it while this one waited for the row.
+          .where(isFree)
+          .returningAll()
+          .execute()
+      );
+    };
 
     /** Rules that are not known may be there. */
     const mayCross = (tenantId: string): boolean => rules.known(tenantId)?.some((rule) => rule.enabled) ?? true;
@@ -103,11 +130,9 @@ export const createQuotaNotices = (
       ): readonly Statement[] => crossed(tenantId, rootRunId, tokens, costMicros),
       ofRun: (rootRunId: string): Promise<readonly QuotaNoticeRow[]> =>
         storage.db.selectFrom('quota_notices').selectAll().where('run_id', '=', rootRunId).orderBy('id').execute(),
-      /** What nobody has passed on yet; of one tenant, or of all. */
-      waiting(tenantId: string | null): Promise<readonly QuotaNoticeRow[]> {
-        const query = storage.db.selectFrom('quota_notices').selectAll().where('announced_at', 'is', null);
-        return (tenantId === null ? query : query.where('tenant_id', '=', tenantId)).limit(perPage).execute();
-      },
+      /** What nobody has passed on yet, and nobody else does for now; of one tenant, or of all. */
+      waiting: (tenantId: string | null): Promise<readonly QuotaNoticeRow[]> =>
+        isShared ? claimed(tenantId) : unannounced(tenantId).selectAll().execute(),
       async announced(ids: readonly string[]): Promise<void> {
         await storage.db.updateTable('quota_notices').set({ announced_at: now() }).where('id', 'in', ids).execute();
       },

@@ -6,6 +6,9 @@ import { addedUse, noUse } from './quota-use.ts';
 import { appliesTo, isInScope } from './quotas.rules.ts';
 import type { QuotaRule } from './quotas.store.ts';
 
+/** What stands against a quota beside its counter. */
+export type StandingUse = Pick<QuotaHold, 'root' | 'isAdmission' | 'held' | 'spent'>;
+
 /** Of a call that nothing bounds. */
 export const anyUse: QuotaUse = { tokens: Number.POSITIVE_INFINITY, costMicros: Number.POSITIVE_INFINITY };
 
@@ -41,7 +44,7 @@ const usedOf = (
   rule: QuotaRule,
   root: CountedRoot,
   rows: readonly QuotaUsageRow[],
-  holds: Iterable<QuotaHold>,
+  holds: Iterable<StandingUse>,
 ): { readonly settled: QuotaUse; readonly all: QuotaUse } => {
   const start = startIn(root, rule);
   const row = rows.find(
@@ -72,7 +75,7 @@ export const roomsFor = (
   root: CountedRoot,
   rules: readonly QuotaRule[],
   rows: readonly QuotaUsageRow[],
-  holds: () => Iterable<QuotaHold>,
+  holds: () => Iterable<StandingUse>,
 ): readonly Room[] =>
   rules
     .map((rule): Room => {

@@ -44,7 +44,7 @@ export const fromRow = (row: QuotaRow): QuotaRule => ({
 });
 
 /** `(?, ?)` for so many texts that are bound later. */
-const boundTexts = (count: number) => sql<string>`(${sql.join(Array.from({ length: count }, () => boundText))})`;
+export const boundTexts = (count: number) => sql<string>`(${sql.join(Array.from({ length: count }, () => boundText))})`;
 
 // By how many periods and names are asked for; more names than that are rare.
 const mostUsageTexts = 100;

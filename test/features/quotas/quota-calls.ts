@@ -38,12 +38,12 @@ export const bookElsewhere = async (
     createRunCounters(
       createPeriodClock('UTC', now),
       { ...notices, waiting: async () => [], announced: async () => undefined },
-      { settled: nothing },
+      { admitted: nothing, settled: nothing, dayOf: () => null },
       now,
       storage.batch,
     ),
   );
-  const root = { id: 'nobody', tenantId: 'default', agentName, day: counters.day(), counts };
+  const root = { id: 'nobody', tenantId: 'default', agentName, day: counters.day('nobody'), counts };
   await storage.write(counters.booked(root, { tokens, costMicros: 0 }));
 };
 

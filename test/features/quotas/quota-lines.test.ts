@@ -7,7 +7,7 @@ import { createPeriodClock } from '../../../src/features/quotas/period-clock.ts'
 import { createQuotaAdmission } from '../../../src/features/quotas/quota-admission.ts';
 import { createQuotaAllowances } from '../../../src/features/quotas/quota-allowances.ts';
 import { createRunCounters } from '../../../src/features/quotas/quota-counters.store.ts';
-import { createQuotaHolds } from '../../../src/features/quotas/quota-holds.store.ts';
+import { ownedKeeping } from '../../../src/features/quotas/quota-keeping.ts';
 import {
   createQuotaStore,
   type QuotaRule,
@@ -31,6 +31,7 @@ const rule: QuotaRule = {
 };
 const nothing = { added: <T>(rows: T) => rows, openAdded: <T>(rows: T) => rows };
 const priceless = { currency: null, pricesOf: () => ({ input: null, output: null }) } as never;
+const nothingUsed = { tokens: 0, costMicros: 0 };
 const signal = new AbortController().signal;
 /** Some turns of the event loop: what needs no time has happened by then. */
 const stillStanding = async (): Promise<void> => {
@@ -48,36 +49,40 @@ const openQuotas = (
   const own = [{ ...rule, ...limits }];
   const rules = { known: () => own, read: () => own, readAll: () => [own], changed: () => undefined } as QuotaRules;
   const store = watched(storage.stores(createQuotaStore(nothing)));
-  const holds = storage.stores(
-    createQuotaHolds((tenantId) => {
+  let lastId = 0;
+  const keeping = ownedKeeping({
+    ...{ storage, batch: storage.batch, store, rules, periods, unwritten: nothing, clock, strict: true },
+    turns: { turn: async () => null },
+    wake(tenantId) {
       admission.wake(tenantId);
       allowances.wake(tenantId);
-    }, storage.batch),
-  );
-  let lastId = 0;
-  const admission = createQuotaAdmission({
-    ...{ store, rules, holds, periods, clock, prices: priceless, allowOnStoreFailure: false },
-    metrics: { rejected: () => undefined, storeFailed: () => undefined },
-    lifecycle: { draining: false },
-    log: { error: () => undefined },
+    },
     newId() {
       lastId += 1;
       return `run-${lastId}`;
     },
   });
+  const { holds } = keeping;
+  const admission = createQuotaAdmission({
+    ...{ rules, places: keeping.places, periods, clock, prices: priceless, allowOnStoreFailure: false },
+    metrics: { rejected: () => undefined, storeFailed: () => undefined },
+    lifecycle: { draining: false },
+    log: { error: () => undefined },
+  });
   const allowances = createQuotaAllowances({
-    ...{ store, rules, holds, periods, clock },
+    ...{ rules, rooms: keeping.rooms, clock },
     countedRoot: async (tenantId, { agentName }) => ({ tenantId, agentName, day: periods.current().day }),
   });
   const notices = { crossed: () => [], crossedBy: () => [] } as never;
   const counters = storage.stores(createRunCounters(periods, notices, holds, clock.now, storage.batch));
-  return { admission, allowances, holds, counters, periods };
+  return { admission, allowances, keeping, holds, counters, periods };
 };
 
 const callOf = (runId: string, inputTokens: number, outputTokens: number | null) => ({
   tenantId: 't',
   runId,
   root: { id: runId, agentName: 'a', day: null },
+  spent: nothingUsed,
   inputTokens,
   outputTokens,
   prices: { input: null, output: null, cachedInput: null, source: 'Configuration' } as never,
@@ -172,7 +177,7 @@ forEachStore(
     const storage = await openTestStorage(t, kind);
     let reads = 0;
     let goes: (() => void)[] = [];
-    const { admission, holds } = openQuotas(storage, { maxTokens: 1000 }, (store) => ({
+    const { admission, keeping, holds } = openQuotas(storage, { maxTokens: 1000 }, (store) => ({
       ...store,
       recentUsage(...asked) {
         reads += 1;
@@ -183,8 +188,7 @@ forEachStore(
     }));
     const leave = (tenantId: string) => () => {
       const runId = `${tenantId}-${reads}`;
-      const held = { tokens: 1, costMicros: 0 };
-      holds.take({ runId, root: { tenantId, agentName: 'a', day: '2026-01-01' }, isAdmission: false, held }, false);
+      keeping.rooms.free({ runId, spent: nothingUsed }, { tenantId, agentName: 'a', day: '2026-01-01' });
       holds.release(runId);
     };
     const admit = async () =>
@@ -227,9 +231,9 @@ forEachStore(
     assert.equal((await storedRows(storage, 'quota holds')).length, 2);
     const after = openQuotas(storage, { maxTokens: 1000 });
     // Neither run is in the store: the one never came, the other is closed.
-    await after.holds.recover([]);
+    await after.keeping.recover();
     assert.deepEqual(await storedRows(storage, 'quota holds'), []);
-    assert.deepEqual([...after.holds.of('t')], []);
+    assert.equal((await after.allowances.allow(callOf('next', 500, 500))).isCut, false);
   },
   ownedStores,
 );

@@ -123,7 +123,8 @@ forEachDurableService('QUOTA-13 strict: a rule of another agent refuses nobody a
 
 test('QUOTA-13 strict: an answer without end that has no price leaves room for others', () => {
   const prices = { input: 1_000_000, output: 0, cachedInput: null, source: 'Configuration' } as const;
-  const free = { tenantId: 't', runId: 'r', inputTokens: 100, outputTokens: null, prices };
+  const spent = { tokens: 0, costMicros: 0 };
+  const free = { tenantId: 't', runId: 'r', spent, inputTokens: 100, outputTokens: null, prices };
   const call = { ...free, root: { id: 'r', agentName: 'a', day: null }, signal: new AbortController().signal };
   assert.ok(Number.isFinite(mostCost(call, Number.POSITIVE_INFINITY)));
 });

@@ -1,10 +1,11 @@
 import { AcpError } from '../../../contract/errors.ts';
 import type { RunAuthorization } from '../../../core/caller/run-authorization.ts';
+import { ConditionFailedError } from '../../../db/statement.ts';
 import type { ActiveRun, RunPlan } from '../../../engine/active-run.ts';
 import { type CompiledAgent, CompileError, compileFailure } from '../../../engine/compiled-agent.ts';
 import type { RunEngine } from '../../../engine/lifecycle/index.ts';
 import type { QueuedJob } from '../../../scheduler/job-queue.ts';
-import type { ActiveQuotas, Admission } from '../../quotas/index.ts';
+import { type ActiveQuotas, type Admission, lapsedAdmission } from '../../quotas/index.ts';
 import type { Placed, SessionPlaces } from '../../sessions/index.ts';
 import type { DetachedRuns } from '../detached-runs.ts';
 import { storedAttribution } from '../run-record.ts';
@@ -28,7 +29,7 @@ export interface LaunchDeps extends MayStartDeps, RequestedWorkDeps, QueuedPlanD
   readonly queued: Pick<QueuedRuns, 'accept'>;
   readonly detached: Pick<DetachedRuns, 'recordFailed'>;
   /** Null: runs are neither counted nor limited. */
-  readonly quotas: Pick<ActiveQuotas, 'admission' | 'countUnrecorded'> | null;
+  readonly quotas: Pick<ActiveQuotas, 'admission' | 'counters' | 'countUnrecorded'> | null;
   readonly recordingEnabled: boolean;
   /** Asks the process that has the run to cancel it; false: that is switched off, or the run is closed. */
   readonly cancelElsewhere: (
@@ -218,6 +219,10 @@ export const createLaunch = (deps: LaunchDeps) => {
   const planInPlace = async (job: QueuedJob): Promise<RunPlan | NotTaken> => {
     const row = await deps.store.get(job.tenantId, job.id);
     // The run of a continuation has no row before it starts.
+    if (row?.quota_day) {
+      const { id, tenant_id: tenantId, quota_day: day } = row;
+      quotas?.counters.adopt({ id, tenantId, agentName: row.agent_name, day });
+    }
     const waits = row?.status === 'Queued' || (row === undefined && job.handlerKey === continuationKey);
     if (!waits) return 'Canceled';
     if (engine.stopped) return 'Released';
@@ -270,6 +275,8 @@ export const createLaunch = (deps: LaunchDeps) => {
         const { work, owner, runId } = await prepare(entrance, subject, runIdOf(admission));
         await deps.queued.accept(request, runId, work.agent, owner);
         return runId;
+      } catch (error) {
+        throw error instanceof ConditionFailedError ? lapsedAdmission(error) : error;
       } finally {
         admission?.settled();
       }
