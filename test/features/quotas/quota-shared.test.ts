@@ -1,0 +1,143 @@
+import assert from 'node:assert/strict';
+import { setImmediate as turn } from 'node:timers/promises';
+import { ConditionFailedError } from '../../../src/db/statement.ts';
+import { testClock } from '../../support/clock.ts';
+import { eventually } from '../../support/eventually.ts';
+import { forEachDurableStore, openForTwo, storedRows } from '../../support/store.ts';
+import { createTown, openSharedQuotas, type SharedQuotas } from './shared-world.ts';
+
+const { signal } = new AbortController();
+const request = { tenantId: 't', agentName: 'a', mayWait: true, agent: null, signal };
+const now = { ...request, mayWait: false };
+const callOf = (runId: string, inputTokens: number, outputTokens: number | null, spent = 0) => ({
+  tenantId: 't',
+  runId,
+  root: { id: runId, agentName: 'a', day: null },
+  spent: { tokens: spent, costMicros: 0 },
+  inputTokens,
+  outputTokens,
+  prices: { input: null, output: null, cachedInput: null, source: 'Configuration' } as never,
+  signal,
+});
+const holdsOf = async (storage: Parameters<typeof storedRows>[0]) => storedRows(storage, 'quota holds');
+
+/** Starts runs until it is refused; the most that there were of them. */
+const startAll = async (quotas: SharedQuotas, clients: number): Promise<number> => {
+  let started = 0;
+  const client = async (): Promise<void> => {
+    for (;;) {
+      const place = await Promise.resolve(quotas.admission.admit(request)).catch(() => null);
+      if (place === null) return;
+      await quotas.record(place.runId);
+      place.settled();
+      started += 1;
+    }
+  };
+  await Promise.all(Array.from({ length: clients }, client));
+  return started;
+};
+
+forEachDurableStore('QUOTA-12 two processes admit exactly as many runs as one would', async (t, kind) => {
+  const storages = await openForTwo(t, kind);
+  const town = createTown();
+  const [one, two] = storages.map((storage, index) =>
+    openSharedQuotas(storage, { limits: { maxRuns: 101 }, holder: `p${index}`, town }),
+  ) as [SharedQuotas, SharedQuotas];
+  const [first, second] = await Promise.all([startAll(one, 32), startAll(two, 32)]);
+  assert.equal(first + second, 101);
+  assert.ok(first > 0 && second > 0, `${first} and ${second}`);
+  assert.equal((await one.used())?.runs, 101);
+  await eventually('no hold is left', async () => (await holdsOf(storages[0])).length === 0);
+});
+
+forEachDurableStore(
+  'QUOTA-12 a place that another process has is no place, and is heard of when it goes',
+  async (t, kind) => {
+    const [a, b] = await openForTwo(t, kind);
+    const town = createTown();
+    const one = openSharedQuotas(a, { limits: { maxRuns: 1 }, holder: 'p1', town, clock: testClock({ stands: true }) });
+    const two = openSharedQuotas(b, { limits: { maxRuns: 1 }, holder: 'p2', town, clock: testClock({ stands: true }) });
+    two.keeping.start();
+    const place = await one.admission.admit(request);
+    assert.equal((await holdsOf(b)).length, 1);
+    const waiting = two.admission.admit(request);
+    // Its clock stands, so that it is the announcement that has it look again.
+    place?.settled();
+    assert.equal((await waiting)?.isChecked, true);
+    await two.keeping.close();
+  },
+);
+
+forEachDurableStore('QUOTA-12 polling alone finds a place that nobody announced', async (t, kind) => {
+  const [a, b] = await openForTwo(t, kind);
+  const one = openSharedQuotas(a, { limits: { maxRuns: 1 }, holder: 'p1' });
+  const two = openSharedQuotas(b, { limits: { maxRuns: 1 }, holder: 'p2' });
+  const place = await one.admission.admit(request);
+  const waiting = two.admission.admit(request);
+  place?.settled();
+  assert.equal((await waiting)?.isChecked, true);
+});
+
+forEachDurableStore(
+  'QUOTA-12 holds of a process that gives no sign of life go, and it starts nothing with them',
+  async (t, kind) => {
+    const [a, b] = await openForTwo(t, kind);
+    const clock = testClock({ stands: true });
+    const one = openSharedQuotas(a, { limits: { maxRuns: 1 }, holder: 'p1', clock });
+    const two = openSharedQuotas(b, { limits: { maxRuns: 1 }, holder: 'p2', clock });
+    const place = await one.admission.admit(request);
+    two.keeping.start();
+    await clock.advance(14_000);
+    assert.equal((await holdsOf(b)).length, 1, 'it may be alive');
+    await clock.advance(6000);
+    assert.equal((await holdsOf(b)).length, 0);
+    assert.match(two.warnings[0] ?? '', /no sign of life/);
+    const second = await two.admission.admit(now);
+    await two.record(second?.runId ?? '');
+    second?.settled();
+    // It stood still, and goes on with what it had.
+    await assert.rejects(one.record(place?.runId ?? ''), ConditionFailedError);
+    place?.settled();
+    assert.equal((await two.used())?.runs, 1);
+    assert.equal((await holdsOf(b)).length, 0);
+    await two.keeping.close();
+  },
+);
+
+forEachDurableStore(
+  'QUOTA-13 strict: calls of two processes use exactly what there is, and never more',
+  async (t, kind) => {
+    const storages = await openForTwo(t, kind);
+    const town = createTown();
+    const limits = { maxTokens: 20_000 };
+    const processes = storages.map((storage, index) =>
+      openSharedQuotas(storage, { limits, holder: `p${index}`, town }),
+    );
+    let inProgress = 0;
+    let used = 0;
+    const client = async (quotas: SharedQuotas, name: string): Promise<void> => {
+      for (let count = 0; ; count += 1) {
+        const runId = `${name}-${count}`;
+        await quotas.record(runId);
+      const allowance = await quotas.allowances.allow(callOf(runId, 20, 70)).catch(() => null);
+        if (allowance === null) return;
+        const most = 20 + (allowance.outputTokens ?? 0);
+        inProgress += most;
+        assert.ok(used + inProgress <= limits.maxTokens, `${used} + ${inProgress}`);
+        await turn();
+        const tokens = 20 + Math.floor((allowance.outputTokens ?? 0) / (1 + (count % 3)));
+        inProgress -= most;
+        used += tokens;
+        allowance.settle({ tokens, costMicros: 0 });
+        await quotas.end(runId, tokens);
+        quotas.holds.release(runId);
+      }
+    };
+    await Promise.all(
+      processes.flatMap((quotas, at) => Array.from({ length: 16 }, (_, i) => client(quotas, `r${at}-${i}`))),
+    );
+    const counted = (await (processes[0] as SharedQuotas).used())?.tokens ?? 0;
+    assert.equal(counted, used);
+    assert.ok(counted <= limits.maxTokens && counted > limits.maxTokens - 21, `${counted}`);
+  },
+);
