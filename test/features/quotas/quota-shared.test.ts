@@ -25,13 +25,12 @@ const holdsOf = async (storage: Parameters<typeof storedRows>[0]) => storedRows(
 const startAll = async (quotas: SharedQuotas, clients: number): Promise<number> => {
   let started = 0;
   const client = async (): Promise<void> => {
-    for (;;) {
-      const place = await Promise.resolve(quotas.admission.admit(request)).catch(() => null);
-      if (place === null) return;
-      await quotas.record(place.runId);
-      place.settled();
-      started += 1;
-    }
+    const place = await Promise.resolve(quotas.admission.admit(request)).catch(() => null);
+    if (place === null) return;
+    await quotas.record(place.runId);
+    place.settled();
+    started += 1;
+    await client();
   };
   await Promise.all(Array.from({ length: clients }, client));
   return started;
@@ -119,7 +118,7 @@ forEachDurableStore(
       for (let count = 0; ; count += 1) {
         const runId = `${name}-${count}`;
         await quotas.record(runId);
-      const allowance = await quotas.allowances.allow(callOf(runId, 20, 70)).catch(() => null);
+        const allowance = await quotas.allowances.allow(callOf(runId, 20, 70)).catch(() => null);
         if (allowance === null) return;
         const most = 20 + (allowance.outputTokens ?? 0);
         inProgress += most;
