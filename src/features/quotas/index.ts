@@ -87,7 +87,7 @@ export const quotasFeature = (deps: QuotasDeps) => {
   const notices = storage.stores(
     createQuotaNotices(rules, periods, settings.ThresholdPercents, deps.storeClock.now, deps.isShared),
   );
-  const counters = storage.stores(createRunCounters(periods, notices, holds, now, batch));
+  const counters = storage.stores(createRunCounters(periods, notices, holds, now, batch, deps.isShared));
   const backlog: QuotaBacklog = createQuotaBacklog({
     write: (statements) => batch.write(statements),
     booking: (id, root, runs, use) => counters.booked({ ...root, id, counts: runs > 0 }, use),

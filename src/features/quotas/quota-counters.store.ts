@@ -3,8 +3,9 @@ import type { BatchedWrites } from '../../db/batched-writes.ts';
 import { defineStore, type StoreOf } from '../../db/define-store.ts';
 import { boundText, type Statement } from '../../db/statement.ts';
 import type { QuotaUse } from '../../engine/control/index.ts';
-import { type CountedRoot, CountedRoots, monthOf } from './counted-roots.ts';
+import { type CountedRoot, CountedRoots } from './counted-roots.ts';
 import type { PeriodClock } from './period-clock.ts';
+import { Booking, condensed, orderlyCondensed, withNotices } from './quota-bookings.ts';
 import type { RunHolds } from './quota-keeping.ts';
 import type { OpenedRootRun, QuotaNotices } from './quota-notices.store.ts';
 import { noUse } from './quota-use.ts';
@@ -21,87 +22,6 @@ export interface ClosedRunUse {
 // More runs than one process has open at a time; what it forgets is read from the root's row.
 const maxOpenRoots = 10_000;
 
-interface Amounts extends QuotaUse {
-  readonly runs: number;
-  readonly mostTokens: number;
-  readonly mostCostMicros: number;
-  /** Unix milliseconds. */
-  readonly at: number;
-}
-
-/** One statement for the four counters of runs: tenant and agent, day and month. */
-class Booking implements Statement {
-  readonly sql: string;
-  readonly root: CountedRoot;
-  readonly #amounts: Amounts;
-
-  constructor(text: string, root: CountedRoot, amounts: Amounts) {
-    this.sql = text;
-    this.root = root;
-    this.#amounts = amounts;
-  }
-
-  get parameters(): readonly unknown[] {
-    const { tenantId, agentName, day } = this.root;
-    const month = monthOf(day);
-    const { runs, tokens, costMicros, mostTokens, mostCostMicros, at } = this.#amounts;
-    const amounts = [runs, tokens, costMicros, mostTokens, mostCostMicros, at];
-    return [
-      ...[tenantId, '', 'Daily', day, ...amounts],
-      ...[tenantId, '', 'Monthly', month, ...amounts],
-      ...[tenantId, agentName, 'Daily', day, ...amounts],
-      ...[tenantId, agentName, 'Monthly', month, ...amounts],
-    ];
-  }
-
-  plus(other: Booking): Booking {
-    const [a, b] = [this.#amounts, other.#amounts];
-    return new Booking(this.sql, this.root, {
-      runs: a.runs + b.runs,
-      tokens: a.tokens + b.tokens,
-      costMicros: a.costMicros + b.costMicros,
-      mostTokens: Math.max(a.mostTokens, b.mostTokens),
-      mostCostMicros: Math.max(a.mostCostMicros, b.mostCostMicros),
-      at: Math.max(a.at, b.at),
-    });
-  }
-}
-
-/** What a booking has crossed; to be asked after it. */
-class Question implements Statement {
-  readonly sql: string;
-  readonly parameters: readonly unknown[];
-  readonly root: CountedRoot;
-
-  constructor({ sql: text, parameters }: Statement, root: CountedRoot) {
-    this.sql = text;
-    this.parameters = parameters;
-    this.root = root;
-  }
-}
-
-/**
- * One booking for all of a transaction that count in the same place, and one question about it: together they cross a
- * threshold, and the run that is named is one of theirs. Both come last, since their place among the others does not matter.
- */
-const condensed = (statements: readonly Statement[]): readonly Statement[] => {
-  const bookings = new Map<CountedRoot, Booking>();
-  const questions = new Map<CountedRoot, Question>();
-  const others = statements.filter((statement) => {
-    if (statement instanceof Booking)
-      bookings.set(statement.root, bookings.get(statement.root)?.plus(statement) ?? statement);
-    else if (statement instanceof Question) questions.set(statement.root, statement);
-    else return true;
-    return false;
-  });
-  return [...others, ...bookings.values(), ...questions.values()];
-};
-
-const withNotices = (booking: Statement, notices: readonly Statement[]): readonly Statement[] =>
-  booking instanceof Booking
-    ? [booking, ...notices.map((notice) => new Question(notice, booking.root))]
-    : [booking, ...notices];
-
 const isUsed = (use: QuotaUse | null): boolean => use !== null && (use.tokens !== 0 || use.costMicros !== 0);
 
 /** The statements that count a run, for the transactions that write its row. */
@@ -111,6 +31,7 @@ export const createRunCounters = (
   holds: Pick<RunHolds, 'admitted' | 'settled' | 'dayOf'>,
   now: () => number,
   batch: Pick<BatchedWrites, 'condenseBy'>,
+  isShared = false,
 ) =>
   defineStore((storage) => {
     const usage = sql.table('quota_usage');
@@ -126,16 +47,19 @@ export const createRunCounters = (
     most_tokens = ${larger('most_tokens')}, most_cost_micros = ${larger('most_cost_micros')},
     updated_at = excluded.updated_at`;
     const row = sql`(${''}, ${''}, ${''}, ${''}, ${0}, ${0}, ${0}, ${0}, ${0}, ${0})`;
-    const { sql: addSql } = sql`insert into ${usage}
+    const texts = new Map<number, string>();
+    const added = (counters: number): string =>
+      sql`insert into ${usage}
     (tenant_id, agent_name, period, period_start, runs, tokens, cost_micros, most_tokens, most_cost_micros, updated_at)
-    values ${row}, ${row}, ${row}, ${row}
-    ${conflict} runs = ${plus('runs')}, ${rise}`.compile(storage.db);
+    values ${sql.join(Array.from({ length: counters }, () => row))}
+    ${conflict} runs = ${plus('runs')}, ${rise}`.compile(storage.db).sql;
+    const addText = (counters: number): string => texts.getOrInsertComputed(counters, added);
 
-    batch.condenseBy(condensed);
+    batch.condenseBy(isShared ? orderlyCondensed : condensed);
     const roots = new CountedRoots();
 
     const add = (root: CountedRoot, runs: number, use: QuotaUse, most: QuotaUse): Booking =>
-      new Booking(addSql, root, {
+      new Booking(addText, root, {
         runs,
         tokens: use.tokens,
         costMicros: use.costMicros,
@@ -178,7 +102,7 @@ export const createRunCounters = (
       const most = tree ?? noUse;
       if (root?.tenantId === tenantId) return add(root, 0, use, most);
       const parameters = [use.tokens, use.costMicros, most.tokens, most.costMicros, now(), tenantId, rootId];
-      return { sql: settleSql, parameters };
+      return { sql: settleSql, parameters, isShared: true };
     };
 
     return {

@@ -104,7 +104,8 @@ export const createQuotaNotices = (
     const crossed = (tenantId: string, rootRunId: string, tokens: number, costMicros: number): readonly Statement[] => {
       if (texts === null || !mayCross(tenantId)) return [];
       const { day, month } = clock.current();
-      return [{ sql: texts.recorded, parameters: [now(), tokens, costMicros, tenantId, rootRunId, day, month] }];
+      const parameters = [now(), tokens, costMicros, tenantId, rootRunId, day, month];
+      return [{ sql: texts.recorded, parameters, isShared: true }];
     };
 
     return {

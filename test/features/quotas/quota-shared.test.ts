@@ -1,6 +1,7 @@
 import assert from 'node:assert/strict';
 import { setImmediate as turn } from 'node:timers/promises';
 import { ConditionFailedError } from '../../../src/db/statement.ts';
+import { orderlyCondensed } from '../../../src/features/quotas/quota-bookings.ts';
 import { testClock } from '../../support/clock.ts';
 import { eventually } from '../../support/eventually.ts';
 import { forEachDurableStore, openForTwo, storedRows } from '../../support/store.ts';
@@ -140,3 +141,33 @@ forEachDurableStore(
     assert.ok(counted <= limits.maxTokens && counted > limits.maxTokens - 21, `${counted}`);
   },
 );
+
+forEachDurableStore('QUOTA-11 whoever books in several counters locks them in one order', async (t, kind) => {
+  const [storage] = await openForTwo(t, kind);
+  const { counters } = openSharedQuotas(storage, { limits: {}, holder: 'p1' });
+  const bookingOf = (tenantId: string, agentName: string, day: string) =>
+    counters.booked({ id: 'r', tenantId, agentName, day, counts: true }, { tokens: 2, costMicros: 0 });
+  const asked = [
+    ['b', 'y', '2026-01-02'],
+    ['a', 'x', '2026-01-01'],
+    ['a', 'z', '2026-01-02'],
+    ['b', 'x', '2026-01-02'],
+  ] as const;
+  const other = { sql: 'select 1', parameters: [] };
+  const written = (order: typeof asked | readonly (typeof asked)[number][]) =>
+    orderlyCondensed(order.flatMap(([tenantId, agentName, day]) => [...bookingOf(tenantId, agentName, day), other]));
+  const [forth, back] = [written(asked), written([...asked].reverse())];
+  const [last] = forth.slice(-1);
+  assert.deepEqual(
+    last?.parameters.filter((value) => typeof value === 'string'),
+    back.at(-1)?.parameters.filter((value) => typeof value === 'string'),
+  );
+  assert.equal(forth.length, 5, 'all bookings are one statement, the last');
+  await storage.batch.write([last ?? other]);
+  const rows = await storedRows(storage, 'quota use');
+  assert.equal(rows.length, 4 + 5 + 3);
+  const monthly = rows.find(
+    (row) => row['tenant_id'] === 'a' && row['agent_name'] === '' && row['period'] === 'Monthly',
+  );
+  assert.deepEqual([monthly?.['runs'], monthly?.['tokens']], [2, 4]);
+});

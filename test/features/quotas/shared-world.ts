@@ -79,7 +79,7 @@ export const openSharedQuotas = (storage: RootStorage, { limits, holder, clock =
   });
   const notices = { crossed: () => [], crossedBy: () => [] } as never;
   const { holds } = keeping;
-  const counters = storage.stores(createRunCounters(periods, notices, holds, clock.now, storage.batch));
+  const counters = storage.stores(createRunCounters(periods, notices, holds, clock.now, storage.batch, true));
   const openedRun = (id: string) => ({ id, tenantId: 't', agentName: 'a', day: counters.day(id), counts: true });
   return {
     ...{ admission, allowances, keeping, holds, counters, periods, warnings, clock },
