@@ -4,6 +4,7 @@ import { sessionStore } from '../../../src/features/sessions/index.ts';
 import {
   type AgentSetup,
   forEachDurableService,
+  forEachOwnedService,
   forEachService,
   type OpenApp,
   type TestApp,
@@ -448,7 +449,8 @@ forEachDurableService(
   },
 );
 
-forEachDurableService('SESS-21 a waiting run whose session was taken meanwhile ends with a conflict', async (open) => {
+// Where processes share a store it waits for the session instead: session-line.test.ts.
+forEachOwnedService('SESS-21 a waiting run whose session was taken meanwhile ends with a conflict', async (open) => {
   const gate = new Gate();
   const app = await openSessions(open, [gate]);
   const first = await hold(app, gate, 's');
