@@ -1,5 +1,5 @@
 import assert from 'node:assert/strict';
-import { forEachDurableService, overHttp } from '../../support/app.ts';
+import { forEachDurableService, forEachServiceInFile, overHttp } from '../../support/app.ts';
 import {
   enqueue,
   eventsOf,
@@ -36,7 +36,7 @@ const helper = { name: 'helper', model: local };
 const guarded = { ContentGuard: { Pattern: pattern } };
 const placeholder = '[content_blocked]';
 
-forEachDurableService(
+forEachServiceInFile(
   'GUARD-17 GUARD-18 GUARD-20 RUN-70 a blocked message is 422, a failed run without tokens, and nowhere',
   async (open) => {
     const app = await open({ simulator: {}, service: guarded, agents: [helper] });

@@ -3,7 +3,7 @@ import { readFileSync, truncateSync } from 'node:fs';
 import { join } from 'node:path';
 import { createContentCipher } from '../../../src/core/content-cipher.ts';
 import { backupStore, checkStore } from '../../../src/db/maintenance.ts';
-import { forEachDurableService, overHttp, type TestApp } from '../../support/app.ts';
+import { forEachDurableService, forEachServiceInFile, overHttp, type TestApp } from '../../support/app.ts';
 import { calls } from '../approvals/approval-world.ts';
 import { fileOf, readAll } from '../attachments/files.ts';
 import { bundleTextOf } from '../replays/bundle-calls.ts';
@@ -50,8 +50,9 @@ forEachDurableService('SEC-50 SEC-51 with an active key no content stands in any
   assert.deepEqual(whileRunning, ['steps true'], 'the steps of a turn are sealed while it runs');
   for (const column of protectedColumns)
     assert.ok((await sealedUnder(app, 'a', column)) > 0, `${column} holds a sealed value`);
-  assert.ok(dataFiles(app).some((path) => path.includes('attachments')));
+  assert.ok((await app.store.contents()).length > 0);
   assert.deepEqual(filesWithMarker(app), []);
+  assert.ok(!(await app.store.text()).includes(marker));
 
   // Everything is read as before.
   const { client } = app;
@@ -89,7 +90,7 @@ forEachDurableService(
   async (open) => {
     const plain = await openWorld(open, null);
     const made = await fill(plain);
-    assert.ok(filesWithMarker(plain).length > 1, 'the marker would be found');
+    assert.ok((await plain.store.text()).includes(marker), 'the marker would be found');
     await plain.close();
 
     const app = await openWorld(open, onA, { folder: plain.folder });
@@ -193,7 +194,7 @@ forEachDurableService(
   },
 );
 
-forEachDurableService(
+forEachServiceInFile(
   'SEC-50 SEC-53 a value that was moved or changed is refused, in the store and in its file',
   async (open) => {
     const app = await openWorld(open, onA);
