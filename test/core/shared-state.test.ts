@@ -167,6 +167,21 @@ test('refresh brings what was committed before the call, also while an older rea
   assert.deepEqual([...stops.rows.keys()], ['a']);
 });
 
+test('an answer that a later one has overtaken does not take its place', async (t) => {
+  const store = sharedRows();
+  const { clock, stops } = await openProcess(t, store);
+  const held = Promise.withResolvers<void>();
+  store.held = held;
+  const first = stops.refresh();
+  store.held = null;
+  store.commit(stop('a'));
+  await clock.advance(sharedAgeMs * 2);
+  assert.deepEqual([...stops.rows.keys()], ['a']);
+  held.resolve();
+  await first;
+  assert.deepEqual([...stops.rows.keys()], ['a']);
+});
+
 test('a read that hangs does not keep the table from being read by another one, and few hang at a time', async (t) => {
   const store = sharedRows();
   const { clock, state, stops, told } = await openProcess(t, store);
@@ -177,7 +192,7 @@ test('a read that hangs does not keep the table from being read by another one, 
   assert.throws(() => stops.rows, { code: 'store-unavailable' });
   store.held = null;
   held.resolve();
-  await held.promise;
+  await new Promise((resolve) => setImmediate(resolve));
   assert.equal(told.length, 1, 'answers that come too late are not told as the end of the trouble');
   store.commit(stop('a'));
   await eventually('it is read again', async () => {
