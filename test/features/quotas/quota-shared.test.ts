@@ -165,7 +165,7 @@ forEachDurableStore('QUOTA-11 whoever books in several counters locks them in on
   assert.equal(forth.length, 5, 'all bookings are one statement, the last');
   await storage.batch.write([last ?? other]);
   const rows = await storedRows(storage, 'quota use');
-  assert.equal(rows.length, 4 + 5 + 3);
+  assert.equal(rows.length, 6 + 7);
   const monthly = rows.find(
     (row) => row['tenant_id'] === 'a' && row['agent_name'] === '' && row['period'] === 'Monthly',
   );
