@@ -106,7 +106,7 @@ const sealedDraft = (draft: AmendableDraft, cipher: ContentCipher): ContentDraft
     chunks += 1;
   };
   const chunkAt = async (index: number): Promise<Buffer> => {
-    if (index >= chunks) return pending;
+    if (index >= chunks) return index === chunks ? pending : Buffer.alloc(0);
     if (shown?.index !== index) {
       const sealed = await draft.read(headerBytes + index * sealedChunkBytes, sealedChunkBytes);
       shown = { index, bytes: openChunk(key, index, false, Buffer.from(sealed), 'being received') };

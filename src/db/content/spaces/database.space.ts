@@ -44,7 +44,7 @@ const createDraft = (index: ContentIndex, id: string, now: () => number): SpaceD
         const number = Math.floor(at / chunkBytes);
         const chunk = Buffer.from(await chunkAt(number));
         const copied = Buffer.from(bytes.subarray(at - offset)).copy(chunk, at % chunkBytes);
-        if (copied === 0) throw new Error('Only bytes that were written can be written anew.');
+        if (copied === 0) throw ended();
         if (number === stored) pending = chunk;
         else if (!(await index.changeChunk(id, number, chunk))) throw ended();
         at += copied;
