@@ -221,12 +221,14 @@ forEachPlace(
 
 forEachPlace(
   'ATT-6 what a process that died was receiving goes after an hour, and not what another one is receiving',
-  async ({ place, storage, other }) => {
+  async ({ t, place, storage, other }) => {
     let now = 10 * hourMs;
     const died = await place.open(storage, cipher, () => now);
     const bytes = randomBytes(600_000);
-    await received(died, bytes);
+    const lost = await received(died, bytes);
     const slow = await received(await place.open(other, cipher, () => now), bytes);
+    // What a process holds open ends with it.
+    t.after(() => Promise.all([lost.discard(), slow.discard()]));
     now += hourMs - 1;
     const contents = await place.open(storage, cipher, () => now);
     assert.equal(await contents.removeLoose(new AbortController().signal), 0);
