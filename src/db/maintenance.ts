@@ -3,9 +3,18 @@ import { sql } from 'kysely';
 import { migrations as allMigrations } from '../../migrations/index.ts';
 import { AcpError } from '../contract/errors.ts';
 import { makePrivateFile } from '../core/files/private-file.ts';
-import { type ContentCopy, copyContents, forgetDeleted, removeFolder, removeUnnamed } from './content/backup.ts';
+import {
+  type ContentCopy,
+  copyContents,
+  forgetDeleted,
+  type NotCopied,
+  removeFolder,
+  removeUnnamed,
+} from './content/backup.ts';
 import { checkContents } from './content/check.ts';
 import { contentFolder } from './content/files.ts';
+import { defaultPlaces } from './content/open-contents.ts';
+import { openViews } from './content/views.ts';
 import { hasTable, type Migration, migrationStatus } from './migrate.ts';
 import {
   type OpenOptions,
@@ -52,6 +61,8 @@ export interface BackupReport {
   readonly totalBytes: number;
   /** Files of attachments, in the folder that belongs to the copy. */
   readonly attachments: { readonly path: string; readonly files: number; readonly totalBytes: number };
+  /** Attachments whose bytes lie in a folder or a bucket that the service shares: what keeps those, keeps them. */
+  readonly notCopied: readonly NotCopied[];
   /** Files that the store itself lacks or has damaged, one sentence each. */
   readonly findings: readonly string[];
 }
@@ -175,7 +186,9 @@ export const checkStore = (
     if (damage.length > 0) return { path, findings: damage.slice(0, maxFindings), notes: [] };
     const { pending } = await migrationStatus(storage, migrations);
     if (pending.length > 0) return { path, findings: [], notes: [] };
-    const contents = await checkContents(storage, path, maxFindings);
+    const { attachments: places = defaultPlaces } = options;
+    const opened = await openViews({ storage, homeFolder: contentFolder(path), places, now: Date.now, log: null });
+    const contents = await checkContents(storage, opened.views, maxFindings).finally(opened.close);
     const logs = await checkRunLogs(storage.db, maxFindings);
     return { path, findings: [...logs, ...contents.findings].slice(0, maxFindings), notes: contents.notes };
   });
@@ -241,7 +254,12 @@ export const backupStore = (
       makePrivateFile(draft);
       await storage.dialect.backup(draft);
       makeStandalone(draft);
-      const { files, totalBytes, findings } = await copyAttachments(storage, contentFolder(source), copy, folder);
+      const { files, totalBytes, notCopied, findings } = await copyAttachments(
+        storage,
+        contentFolder(source),
+        copy,
+        folder,
+      );
       await verifyCopy(copy);
       // A log that an older file of this name left behind would be applied to the new one.
       for (const file of leftovers(target)) rmSync(file, { force: true });
@@ -250,7 +268,7 @@ export const backupStore = (
       // Only now, so that an older copy was whole until the new one had its name.
       if (!isNewFolder) await reading({ ...options, location: target }, (made) => removeUnnamed(made, folder));
       const attachments = { path: folder, files, totalBytes };
-      return { path: target, totalBytes: statSync(target).size, attachments, findings };
+      return { path: target, totalBytes: statSync(target).size, attachments, notCopied, findings };
     } catch (error) {
       if (isNewFolder && !isNamed) await removeFolder(folder);
       throw error instanceof AcpError ? error : openFailure(target, error, 'backup', storage.dialect.classify(error));

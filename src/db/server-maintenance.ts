@@ -1,7 +1,8 @@
 import { migrations as allMigrations } from '../../migrations/index.ts';
 import { AcpError } from '../contract/errors.ts';
-import { contentFaults } from './content/check.ts';
-import { defaultPlaces, readContents } from './content/open-contents.ts';
+import { checkContents } from './content/check.ts';
+import { defaultPlaces } from './content/open-contents.ts';
+import { openViews } from './content/views.ts';
 import { type Migration, migrationStatus } from './migrate.ts';
 import { type UnfinishedMove, unfinishedMove } from './move/move-record.ts';
 import { openForReading, type StoreOptions } from './open-storage.ts';
@@ -105,13 +106,17 @@ export const checkOnServer = async (
     if (pending.length > 0)
       return { address, schema, findings, notes: [...notes, 'Rows were not checked: migrations are pending.'] };
     const places = options.attachments ?? defaultPlaces;
-    const content = await readContents({ storage, homeFolder: null, places, now: Date.now });
+    const opened = await openViews({ storage, homeFolder: null, places, now: Date.now, log: null });
+    const contents = await checkContents(storage, opened.views, maxFindings).finally(opened.close);
     const rows = [
       ...(await checkRunLogs(storage.db, maxFindings)),
       ...(await checkTrails(storage)),
-      ...(await contentFaults(storage, content, maxFindings)),
+      ...contents.findings,
     ];
-    return { address, schema, findings: [...findings, ...rows].slice(0, maxFindings), notes };
+    return {
+      ...{ address, schema, findings: [...findings, ...rows].slice(0, maxFindings) },
+      notes: [...notes, ...contents.notes],
+    };
   } finally {
     await close();
   }

@@ -6,6 +6,7 @@ import { type CommandHost, covers, type Invocation } from '../command-host.ts';
 import { uploadFile } from '../files/upload-file.ts';
 import { writeWhole } from '../files/write-whole.ts';
 import type { Session } from '../session.ts';
+import { registerAttachmentsMove } from './attachments-move.command.ts';
 
 const upload = async (session: Session, { args, options }: Invocation): Promise<void> => {
   const sessionId = options['session'] as string | undefined;
@@ -40,7 +41,7 @@ const download = async (session: Session, { args, options }: Invocation): Promis
   });
 };
 
-/** `acp attachments upload|get`; listing and deleting are made from the operation table. */
+/** `acp attachments upload|get|move`; listing and deleting are made from the operation table. */
 export const registerAttachments = (attachments: Command, host: CommandHost): void => {
   const uploading = attachments
     .command('upload')
@@ -54,4 +55,5 @@ export const registerAttachments = (attachments: Command, host: CommandHost): vo
     .argument('<id>')
     .option('-o, --output <file>', 'where to write it; default: the standard output, when that is no terminal');
   covers(getting, 'attachments.download').action(host.act(download));
+  registerAttachmentsMove(attachments, host);
 };

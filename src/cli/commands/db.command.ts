@@ -52,10 +52,15 @@ const backup = async (session: Session, to: string, force: boolean): Promise<num
   const { maintenance, onServer, options, server } = await openMaintenance(session);
   if (server !== null) return onServer.refuseServerBackup(server, to);
   const report = await maintenance.backupStore(options, to, { force });
-  const { path, totalBytes, attachments, findings } = report;
+  const { path, totalBytes, attachments, notCopied, findings } = report;
   const files =
     attachments.files > 0 ? `${attachments.path}  ${attachments.files} files, ${attachments.totalBytes} bytes\n` : '';
   await session.print(report, ({ style }) => `${path}  ${totalBytes} bytes\n${files}${findingLines(findings, style)}`);
+  if (!session.globals.json)
+    for (const { keptIn, files: count, totalBytes: bytes } of notCopied)
+      session.terminal.note(
+        `Not copied: ${count} files, ${bytes} bytes in ${keptIn}. Keep a copy of that place, too, made after this one.`,
+      );
   return findings.length === 0 ? 0 : findingsExitCode;
 };
 

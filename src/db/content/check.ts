@@ -1,10 +1,11 @@
 import { AcpError } from '../../contract/errors.ts';
 import { isDecryptionFailure } from '../../core/content-cipher.ts';
 import type { RootStorage } from '../storage.ts';
-import { contentFiles, contentFolder } from './files.ts';
+import { contentIndexStore } from './content-index.store.ts';
 import { hasAttachments, isNamed, type NamedContent, namedContents } from './rows.ts';
 import { sealedContent } from './sealing.ts';
-import { type ContentReading, type ContentSource, digestOf } from './store.ts';
+import { digestOf } from './store.ts';
+import type { ContentView } from './views.ts';
 
 export interface ContentReport {
   /** One sentence each: attachments without their file, or with one that is not theirs. */
@@ -21,69 +22,69 @@ export const damaged = 'has other bytes than were stored';
 export const missing = 'is missing';
 export const unreadable = 'cannot be decrypted: its key is not in Service:AtRest:Keys, or the file was changed';
 
-/**
- * The file of a content that a running server may delete at any moment: `deleted` when its rows are gone with it, null
- * when they are there and it is not.
- */
-export const openNamed = async (
-  storage: RootStorage,
-  content: Pick<ContentReading, 'open'>,
-  named: NamedContent,
-): Promise<ContentSource | 'deleted' | null> => {
-  const source = await content.open(named.place);
-  if (source !== null) return source;
-  if (!(await isNamed(storage.db, named.place))) return 'deleted';
-  // Uploaded again between the two looks, or lost.
-  return content.open(named.place);
-};
-
-/** What is wrong with a content; null: nothing. */
+/** What is wrong with a content in the places that have it, or that none has it; null: nothing. */
 const faultOf = async (
   storage: RootStorage,
-  content: Pick<ContentReading, 'open'>,
+  views: readonly ContentView[],
   named: NamedContent,
 ): Promise<string | null> => {
-  try {
-    const source = await openNamed(storage, content, named);
-    if (source === 'deleted') return null;
-    if (source === null) return missing;
-    return (await digestOf(source)) === named.sha256 ? null : damaged;
-  } catch (error) {
-    if (isDecryptionFailure(error)) return unreadable;
-    // One file that a disk does not give back says nothing about the others.
-    const cause = error instanceof AcpError ? error.cause : error;
-    return `cannot be read (${cause instanceof Error && 'code' in cause ? String(cause.code) : 'unknown reason'})`;
-  }
+  let isThere = false;
+  for (const { raw } of views)
+    try {
+      const source = await sealedContent(raw, storage.rows.cipher).open(named.place);
+      if (source === null) continue;
+      isThere = true;
+      if ((await digestOf(source)) !== named.sha256) return damaged;
+    } catch (error) {
+      if (isDecryptionFailure(error)) return unreadable;
+      // One file that a disk does not give back says nothing about the others.
+      const cause = error instanceof AcpError ? error.cause : error;
+      return `cannot be read (${cause instanceof Error && 'code' in cause ? String(cause.code) : 'unknown reason'})`;
+    }
+  return isThere ? null : missing;
 };
 
-/** Reads the bytes of every attachment and compares them with its row. Also while services run. */
-export const contentFaults = async (
-  storage: RootStorage,
-  content: Pick<ContentReading, 'open'>,
-  maxFindings: number,
-): Promise<readonly string[]> => {
-  const findings: string[] = [];
-  if (!(await hasAttachments(storage))) return findings;
-  for await (const named of namedContents(storage.db)) {
-    const fault = await faultOf(storage, content, named);
-    if (fault !== null && findings.push(contentFinding(named, fault)) >= maxFindings) break;
+const noteOf = (count: number, where: string): string => `${count === 1 ? '1 file' : `${count} files`} in ${where}`;
+
+/** What lies in places and belongs to nothing. */
+const unnamedNotes = async (storage: RootStorage, views: readonly ContentView[]): Promise<readonly string[]> => {
+  const notes: string[] = [];
+  for (const { raw, location, ids } of views) {
+    let unnamed = 0;
+    for await (const place of raw.places()) if (!(await isNamed(storage.db, place))) unnamed += 1;
+    if (unnamed > 0)
+      notes.push(`${noteOf(unnamed, location)} without an attachment; the service removes them when it starts.`);
+    if (ids === null) continue;
+    const index = storage.stores(contentIndexStore);
+    let unknown = 0;
+    for await (const id of ids()) if ((await index.get(id)) === undefined) unknown += 1;
+    // Of an older copy of this store, or of another one: nothing here may remove them.
+    if (unknown > 0) notes.push(`${noteOf(unknown, location)} that this store knows nothing of; they stay.`);
   }
-  return findings;
+  return notes;
 };
 
-/** Reads every file of a store's attachments and compares it with its row. Also while a server runs. */
+/** Reads the bytes of a store's attachments wherever they lie, and compares them with their rows. Also while a server runs. */
 export const checkContents = async (
   storage: RootStorage,
-  path: string,
+  views: readonly ContentView[],
   maxFindings: number,
 ): Promise<ContentReport> => {
   if (!(await hasAttachments(storage))) return { findings: [], notes: [] };
-  const folder = contentFolder(path);
-  const content = sealedContent(contentFiles(folder), storage.rows.cipher);
-  const findings = await contentFaults(storage, content, maxFindings);
-  let unnamed = 0;
-  for await (const place of content.places()) if (!(await isNamed(storage.db, place))) unnamed += 1;
-  const files = unnamed === 1 ? '1 file' : `${unnamed} files`;
-  const note = `${files} in ${folder} without an attachment; the service removes them when it starts.`;
-  return { findings, notes: unnamed === 0 ? [] : [note] };
+  const findings: string[] = [];
+  for await (const named of namedContents(storage.db)) {
+    let fault = await faultOf(storage, views, named);
+    if (fault === missing) {
+      // Deleted since its row was read, or stored anew between two looks.
+      if (!(await isNamed(storage.db, named.place))) continue;
+      const [elsewhere] = await storage.stores(contentIndexStore).copiesAt(named.place);
+      const isReachable = views.some(({ name }) => name === elsewhere?.kept_in);
+      fault =
+        elsewhere === undefined || isReachable
+          ? await faultOf(storage, views, named)
+          : `lies in ${elsewhere.kept_in}, which Service:Attachments does not configure`;
+    }
+    if (fault !== null && findings.push(contentFinding(named, fault)) >= maxFindings) break;
+  }
+  return { findings, notes: await unnamedNotes(storage, views) };
 };

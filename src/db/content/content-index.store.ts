@@ -119,6 +119,16 @@ export const contentIndexStore = defineStore((handle) => {
         .where('touched_at', '=', 0)
         .execute();
     },
+    /** Under which keys contents are; null: some are plain. */
+    async keyIds(): Promise<readonly (string | null)[]> {
+      const rows = await handle.db
+        .selectFrom(table)
+        .select('key_id')
+        .distinct()
+        .where('place', 'is not', null)
+        .execute();
+      return rows.map((row) => row.key_id);
+    },
     loose: (keptIn: readonly KeptIn[], untouchedSince: number, limit: number) =>
       handle.db
         .selectFrom(table)

@@ -51,13 +51,13 @@ export interface OpenedContents {
 }
 
 /** The place that is meant by the configuration. */
-const preferredPlace = ({ store, folder }: AttachmentPlaces, hasHome: boolean): KeptIn | 'Home' => {
+export const preferredPlace = ({ store, folder }: AttachmentPlaces, hasHome: boolean): KeptIn | 'Home' => {
   if (store === null) return hasHome ? 'Home' : 'Database';
   return store === 'Folder' && folder === null && hasHome ? 'Home' : store;
 };
 
 /** The places outside the database that are configured. */
-const markedSpaces = async ({ folder, s3 }: AttachmentPlaces): Promise<readonly MarkedSpace[]> => [
+export const markedSpaces = async ({ folder, s3 }: AttachmentPlaces): Promise<readonly MarkedSpace[]> => [
   ...(folder === null ? [] : [folderSpace(folder)]),
   ...(s3 === null ? [] : [await s3Space(s3)]),
 ];

@@ -16,6 +16,8 @@ export interface ContentPlan {
   /** Where what comes is kept. */
   readonly preferred: KeptIn | 'Home';
   readonly now: () => number;
+  /** True: what lies in other kinds of place is not looked for. */
+  readonly alone?: boolean;
 }
 
 // Rows of one read.
@@ -27,7 +29,7 @@ const notConfigured = (keptIn: string, place: ContentPlace): AcpError =>
   });
 
 /** Contents in places of several kinds: what comes goes to one, what is there is read wherever it lies. */
-export const placedContents = ({ storage, home, spaces, preferred, now }: ContentPlan): RawContents => {
+export const placedContents = ({ storage, home, spaces, preferred, now, alone = false }: ContentPlan): RawContents => {
   const index = storage.stores(contentIndexStore);
   const byName = new Map(spaces.map((space) => [space.keptIn as string, space]));
   const names = spaces.map(({ keptIn }) => keptIn);
@@ -52,12 +54,16 @@ export const placedContents = ({ storage, home, spaces, preferred, now }: Conten
     if (failure !== null) throw failure;
     return null;
   };
-  const openPlaced = async (place: ContentPlace): Promise<ContentSource | null> => {
+  const copiesAt = async (place: ContentPlace): Promise<readonly AttachmentContentRow[]> => {
     const copies = await index.copiesAt(place);
+    return alone ? copies.filter(({ kept_in }) => byName.has(kept_in)) : copies;
+  };
+  const openPlaced = async (place: ContentPlace): Promise<ContentSource | null> => {
+    const copies = await copiesAt(place);
     const source = await openCopies(place, copies);
     if (source !== null || copies.length === 0) return source;
     // Replaced between the two looks, or lost.
-    return openCopies(place, await index.copiesAt(place));
+    return openCopies(place, await copiesAt(place));
   };
   const open = async (place: ContentPlace): Promise<ContentSource | null> => {
     if (home === null) return openPlaced(place);

@@ -1,7 +1,9 @@
 import { keyNameOf } from '../../core/content-cipher.ts';
+import { contentIndexStore } from '../content/content-index.store.ts';
 import { contentFiles, contentFolder } from '../content/files.ts';
 import { hasAttachments, namedContents } from '../content/rows.ts';
 import { sealOf } from '../content/sealing.ts';
+import { hasTable } from '../migrate.ts';
 import { openForReading, type StoreOptions } from '../open-storage.ts';
 import type { RootStorage } from '../storage.ts';
 import { protectedTableNames } from './protected-rows.ts';
@@ -30,6 +32,12 @@ const keysOfFiles = async function* (storage: RootStorage, path: string): AsyncG
   }
 };
 
+/** Of what lies elsewhere, as it was noted when it came: no place has to be reached for that. */
+const keysOfShared = async function* (storage: RootStorage): AsyncGenerator<string | null, void> {
+  if (!(await hasTable(storage, 'attachment_contents'))) return;
+  yield* await storage.stores(contentIndexStore).keyIds();
+};
+
 /**
  * Ids of keys that content is under and the configuration does not have, sorted. Looks at the first and the last rows of
  * each table and at some files of attachments, so that it is quick in a store of any size; only a re-encryption looks at
@@ -40,7 +48,8 @@ export const absentKeys = async (options: StoreOptions): Promise<readonly string
   try {
     const configured = new Set(storage.rows.cipher.keyIds);
     const absent = new Set<string>();
-    for (const keys of [keysOfRows(storage), ...(path === null ? [] : [keysOfFiles(storage, path)])])
+    const ofFiles = path === null ? [] : [keysOfFiles(storage, path)];
+    for (const keys of [keysOfRows(storage), ...ofFiles, keysOfShared(storage)])
       for await (const keyId of keys) if (keyId !== null && !configured.has(keyId)) absent.add(keyId);
     return [...absent].sort();
   } finally {

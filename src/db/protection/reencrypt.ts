@@ -2,6 +2,8 @@ import { statSync } from 'node:fs';
 import { migrations as allMigrations } from '../../../migrations/index.ts';
 import { AcpError } from '../../contract/errors.ts';
 import { contentFolder } from '../content/files.ts';
+import { defaultPlaces } from '../content/open-contents.ts';
+import { openViews } from '../content/views.ts';
 import { migrationStatus } from '../migrate.ts';
 import { type OpenOptions, openForReading, openStorage, storeFile } from '../open-storage.ts';
 import type { RootStorage } from '../storage.ts';
@@ -58,7 +60,7 @@ const leftOf = (tables: readonly ReencryptedTable[], dryRun: boolean): number =>
 const reencrypted = async (
   storage: RootStorage,
   path: string,
-  { dryRun = false, compact = false, progress = () => undefined }: ReencryptOptions,
+  { dryRun = false, compact = false, progress = () => undefined, attachments = defaultPlaces, log }: ReencryptOptions,
 ): Promise<ReencryptReport> => {
   const { activeKeyId, keyIds } = storage.rows.cipher;
   const underKeys = new Map(keyIds.filter((keyId) => keyId !== activeKeyId).map((keyId) => [keyId, 0]));
@@ -72,7 +74,18 @@ const reencrypted = async (
     tables.push(tally.result());
   }
   const tally = createReencryptTally('attachments', underKeys, progress);
-  await reencryptContents(storage, contentFolder(path), tally, dryRun);
+  const opened = await openViews({
+    storage,
+    homeFolder: contentFolder(path),
+    places: attachments,
+    now: Date.now,
+    log: dryRun ? null : log,
+  });
+  try {
+    for (const view of opened.views) await reencryptContents(storage, view, tally, dryRun);
+  } finally {
+    await opened.close();
+  }
   tables.push(tally.result());
   if (compact) await storage.dialect.rebuild();
   else if (!dryRun) await storage.dialect.checkpoint('Shrink');

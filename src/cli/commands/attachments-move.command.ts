@@ -1,0 +1,69 @@
+import type { Command } from 'commander';
+import { AcpError } from '../../contract/errors.ts';
+import type { CommandHost } from '../command-host.ts';
+import { noteLog } from '../output/note-log.ts';
+import { readConfig } from '../read-config.ts';
+import type { Session } from '../session.ts';
+
+const findingsExitCode = 1;
+const progressMs = 10_000;
+const targets = { database: 'Database', folder: 'Folder', s3: 'S3' } as const;
+
+const files = (count: number): string => (count === 1 ? '1 file' : `${count} files`);
+
+const targetOf = (name: string) => {
+  const target = targets[name.toLowerCase() as keyof typeof targets];
+  if (target !== undefined) return target;
+  throw new AcpError('validation-failed', `There is no place "${name}"; there are ${Object.keys(targets).join(', ')}.`);
+};
+
+const showProgress = ({ terminal }: Session) => {
+  let shown = Date.now();
+  return (contents: number): void => {
+    if (!terminal.interactive || Date.now() - shown < progressMs) return;
+    shown = Date.now();
+    terminal.note(`${files(contents)} so far`);
+  };
+};
+
+const move = async (session: Session, to: string, removeSource: boolean): Promise<number> => {
+  const { terminal, cwd } = session;
+  const target = targetOf(to);
+  const [{ moveAttachments }, { storeOptions }, config] = await Promise.all([
+    import('../../db/move-attachments.ts'),
+    import('../../db/store-options.ts'),
+    readConfig(session),
+  ]);
+  const report = await moveAttachments({
+    ...storeOptions(config.values, cwd),
+    ...{ to: target, removeSource, now: Date.now, log: noteLog(terminal) },
+    ...{ signal: terminal.closed, progress: showProgress(session) },
+  });
+  await session.print(report, ({ style }) => {
+    const found = report.findings.map((finding) => `${style.red('✗')} ${finding}\n`).join('');
+    const copied = `${files(report.copied)} copied now, ${report.copiedBytes} bytes`;
+    const removed = report.removed > 0 ? `${files(report.removed)} removed from where they were\n` : '';
+    return `${report.to}  ${files(report.contents)} there, ${copied}\n${removed}${found}`;
+  });
+  if (!report.complete) terminal.note('It was stopped; call it again to go on.');
+  return report.findings.length === 0 && report.complete ? 0 : findingsExitCode;
+};
+
+/** `acp attachments move`: the bytes go to another place, on the store directly. */
+export const registerAttachmentsMove = (attachments: Command, host: CommandHost): void => {
+  attachments
+    .command('move')
+    .description(
+      'copy the bytes of all attachments to another place and compare them there, also while the service answers; exit code 1 when something is not whole',
+    )
+    .requiredOption('--to <place>', 'database, folder or s3, as Service:Attachments configures them')
+    .option(
+      '--remove-source',
+      'remove them from where they were, once all are there; Service:Attachments:Store has to be the new place',
+    )
+    .addHelpText(
+      'after',
+      '\nIt can be stopped at any time, and goes on when it is called again. What lies in a place that is configured is\nread there, whichever place Service:Attachments:Store names.\n',
+    )
+    .action(host.act((session, { options }) => move(session, String(options['to']), options['removeSource'] === true)));
+};
