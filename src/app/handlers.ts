@@ -130,7 +130,7 @@ export const apiHandlers = (parts: HandlerParts): ApiHandlers<typeof operations>
       releaseBytes: attachments.releaseBytes,
       messagesOf: sessions.publicMessages,
     }).handlers,
-    audit: auditFeature({ ...base, signingKeyFile: opened.signingKeyFile }).handlers,
+    audit: auditFeature({ ...base, signingKeyFile: opened.signingKeyFile, shared: opened.shared }).handlers,
     diagnostics: diagnosticsOf(parts),
     meta: platform.meta,
   };

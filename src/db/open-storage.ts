@@ -65,7 +65,7 @@ export interface OpenedStorage {
   readonly announcements: Announcements;
   /** The bytes of attachments. */
   readonly contents: ContentStore;
-  /** Where the key that signs exports is kept, or will be; null: the store keeps no key. */
+  /** Where the key that signs exports is kept, or will be; null: there is no file beside the store. */
   readonly signingKeyFile: string | null;
   /** Why the store, or else the folder of its contents, takes no writes now, after a look at their files; null: both do. */
   trouble(): StoreTrouble | 'contents' | null;

@@ -3,11 +3,24 @@ import { link, readFile, rm, writeFile } from 'node:fs/promises';
 import { AcpError } from '../../contract/errors.ts';
 import { privateFileMode } from '../../core/files/private-file.ts';
 import { systemCode } from '../../core/files/system-code.ts';
+import type { SigningKeys } from './signing-key.store.ts';
 
 const retryAfterMs = 5000;
 
 const unusable = (path: string, why: string, cause: unknown): AcpError =>
   new AcpError('audit-unavailable', `The signing key ${path} ${why}.`, { cause, details: { retryAfterMs } });
+
+const keyOf = (pem: string, path: string): KeyObject => {
+  try {
+    const key = createPrivateKey(pem);
+    if (key.asymmetricKeyType === 'ed25519') return key;
+  } catch (error) {
+    throw unusable(path, 'is no private key in PEM', error);
+  }
+  throw unusable(path, 'is no Ed25519 key', null);
+};
+
+const pemOf = (key: KeyObject) => key.export({ format: 'pem', type: 'pkcs8' });
 
 const readKey = async (path: string): Promise<KeyObject | null> => {
   let pem: string;
@@ -17,13 +30,7 @@ const readKey = async (path: string): Promise<KeyObject | null> => {
     if (systemCode(error) === 'ENOENT') return null;
     throw unusable(path, 'cannot be read', error);
   }
-  try {
-    const key = createPrivateKey(pem);
-    if (key.asymmetricKeyType === 'ed25519') return key;
-  } catch (error) {
-    throw unusable(path, 'is no private key in PEM', error);
-  }
-  throw unusable(path, 'is no Ed25519 key', null);
+  return keyOf(pem, path);
 };
 
 /**
@@ -37,8 +44,7 @@ export const loadSigningKey = async (path: string): Promise<KeyObject> => {
   const draft = `${path}.${process.pid}.partial`;
   try {
     await rm(draft, { force: true });
-    const pem = privateKey.export({ format: 'pem', type: 'pkcs8' });
-    await writeFile(draft, pem, { flag: 'wx', mode: privateFileMode });
+    await writeFile(draft, pemOf(privateKey), { flag: 'wx', mode: privateFileMode });
     await link(draft, path);
     return privateKey;
   } catch (error) {
@@ -48,4 +54,13 @@ export const loadSigningKey = async (path: string): Promise<KeyObject> => {
   } finally {
     await rm(draft, { force: true });
   }
+};
+
+/** The same in the store, under its key for content where it has one: for processes that have no folder in common. */
+export const storedSigningKey = async (store: SigningKeys): Promise<KeyObject> => {
+  const place = 'of the store';
+  const existing = await store.read();
+  if (existing !== null) return keyOf(existing, place);
+  const { privateKey } = generateKeyPairSync('ed25519');
+  return keyOf(await store.offer(String(pemOf(privateKey))), place);
 };

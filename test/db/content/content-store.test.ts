@@ -6,8 +6,8 @@ import { contentIndexStore } from '../../../src/db/content/content-index.store.t
 import { type ContentPlace, type ContentStore, contentPlace, digestOf } from '../../../src/db/content/store.ts';
 import type { RootStorage } from '../../../src/db/storage.ts';
 import { attachmentStore } from '../../../src/features/attachments/attachments.store.ts';
-import { type TestPlace, type TestPlaceKind, testPlaces } from '../../support/content-places.ts';
 import { forEachDurableStore, openForTwo } from '../../support/store.ts';
+import { type TestPlace, type TestPlaceKind, testPlaces } from './places.ts';
 
 const hourMs = 3_600_000;
 const cipher = createContentCipher('a', { a: Buffer.alloc(32, 7).toString('base64') });

@@ -160,6 +160,7 @@ test('AUDIT-13 AUDIT-24 writers at once and a clock set back leave one chain per
     storage,
     telemetry: noTelemetry(),
     signingKeyFile: null,
+    shared: false,
     now,
   });
   const chain = async (tenantId: string) =>

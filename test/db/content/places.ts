@@ -2,20 +2,20 @@ import { mkdtempSync, rmSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import type { TestContext } from 'node:test';
-import type { ContentCipher } from '../../src/core/content-cipher.ts';
-import { contentIndexStore } from '../../src/db/content/content-index.store.ts';
-import { createContents } from '../../src/db/content/contents.ts';
-import { contentFiles } from '../../src/db/content/files.ts';
-import { memoryContent } from '../../src/db/content/memory.ts';
-import { placedContents } from '../../src/db/content/placed.ts';
-import { sealedContent } from '../../src/db/content/sealing.ts';
-import { databaseSpace } from '../../src/db/content/spaces/database.space.ts';
-import { folderSpace } from '../../src/db/content/spaces/folder.space.ts';
-import { s3Space } from '../../src/db/content/spaces/s3.space.ts';
-import type { ContentSpace } from '../../src/db/content/spaces/space.ts';
-import type { ContentStore } from '../../src/db/content/store.ts';
-import type { RootStorage } from '../../src/db/storage.ts';
-import { startS3Server } from './s3-server.ts';
+import type { ContentCipher } from '../../../src/core/content-cipher.ts';
+import { contentIndexStore } from '../../../src/db/content/content-index.store.ts';
+import { createContents } from '../../../src/db/content/contents.ts';
+import { contentFiles } from '../../../src/db/content/files.ts';
+import { memoryContent } from '../../../src/db/content/memory.ts';
+import { placedContents } from '../../../src/db/content/placed.ts';
+import { sealedContent } from '../../../src/db/content/sealing.ts';
+import { databaseSpace } from '../../../src/db/content/spaces/database.space.ts';
+import { folderSpace } from '../../../src/db/content/spaces/folder.space.ts';
+import { s3Space } from '../../../src/db/content/spaces/s3.space.ts';
+import type { ContentSpace } from '../../../src/db/content/spaces/space.ts';
+import type { ContentStore } from '../../../src/db/content/store.ts';
+import type { RootStorage } from '../../../src/db/storage.ts';
+import { startS3Server } from '../../support/s3-server.ts';
 
 export interface TestPlace {
   /** Contents as one process has them; another call is another process. */

@@ -1,0 +1,34 @@
+import { defineStore, type StoreOf } from '../../db/define-store.ts';
+
+const table = 'service_secrets';
+/** The service's own: no tenant has it. */
+const tenantId = '';
+const name = 'audit-signing-key';
+
+/** The key that signs exports, where several processes have to have the same one. */
+export const signingKeyStore = defineStore(({ db, rows }) => {
+  const read = async (): Promise<string | null> => {
+    const row = await db
+      .selectFrom(table)
+      .selectAll()
+      .where('tenant_id', '=', tenantId)
+      .where('name', '=', name)
+      .executeTakeFirst();
+    return row === undefined ? null : rows.open(table, tenantId, row).value;
+  };
+  return {
+    read,
+    /** Stores it unless there is one; the one that is there then. */
+    async offer(value: string): Promise<string> {
+      const row = rows.seal(table, tenantId, { tenant_id: tenantId, name, value });
+      await db
+        .insertInto(table)
+        .values(row)
+        .onConflict((conflict) => conflict.columns(['tenant_id', 'name']).doNothing())
+        .execute();
+      return (await read()) ?? value;
+    },
+  };
+});
+
+export type SigningKeys = StoreOf<typeof signingKeyStore>;
