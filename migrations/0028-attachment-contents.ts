@@ -39,11 +39,11 @@ const up = async ({ db, dialect }: MigrationContext): Promise<void> => {
     .execute();
   // The service's own keys, where there is no file beside the store that all of its processes have.
   await db.schema
-    .createTable('service_secrets')
+    .createTable('own_secrets')
     .addColumn('tenant_id', 'text', (column) => column.notNull())
     .addColumn('name', 'text', (column) => column.notNull())
     .addColumn('value', 'text', (column) => column.notNull())
-    .addPrimaryKeyConstraint(`${dialect.qualifiedName('service_secrets')}_pk`, ['tenant_id', 'name'])
+    .addPrimaryKeyConstraint(`${dialect.qualifiedName('own_secrets')}_pk`, ['tenant_id', 'name'])
     .modifyEnd(sql.raw(dialect.clusteredTableSuffix))
     .execute();
 };

@@ -59,7 +59,7 @@ export const migrations: readonly Migration[] = [
   { ...continuedRuns, checksum: '4fe7c74f3fa02520' },
   { ...quotaHolds, checksum: '7bcd03f01d5e7ca7' },
   { ...spanCounts, withoutJsonText: spanCountsOfNewStore, checksum: 'ce3e678d2848cf78' },
-  { ...attachmentContents, checksum: '629635daf38a73a9' },
+  { ...attachmentContents, checksum: '03b19bdcd580a66a' },
   { ...sharedQuotaHolds, checksum: 'c9575ed7b24b7c15' },
   { ...sharedTurns, checksum: '8661b28ddd4e0fed' },
   { ...runCancels, checksum: 'f76c45816540e87b' },

@@ -22,7 +22,7 @@ const protectedTables = {
   idempotency_keys: { tenant: 'Key', key: ['key'], columns: ['body'] },
   response_cache: { tenant: 'Column', key: ['id'], columns: ['answer'] },
   agent_files: { tenant: 'Key', key: ['owner', 'path'], columns: ['content'] },
-  service_secrets: { tenant: 'Key', key: ['name'], columns: ['value'] },
+  own_secrets: { tenant: 'Key', key: ['name'], columns: ['value'] },
   agent_states: { tenant: 'Key', key: ['owner'], columns: ['todos'] },
 } as const satisfies {
   readonly [T in keyof Tables]?: {

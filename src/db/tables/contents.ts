@@ -39,5 +39,5 @@ export const contentTables = {
   attachment_contents: tableOf<AttachmentContentRow>(),
   attachment_chunks: tableOf<AttachmentChunkRow>(),
   attachment_places: tableOf<AttachmentPlaceRow>(),
-  service_secrets: tableOf<ServiceSecretRow>(),
+  own_secrets: tableOf<ServiceSecretRow>(),
 };

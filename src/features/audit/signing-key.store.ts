@@ -1,6 +1,6 @@
 import { defineStore, type StoreOf } from '../../db/define-store.ts';
 
-const table = 'service_secrets';
+const table = 'own_secrets';
 /** The service's own: no tenant has it. */
 const tenantId = '';
 const name = 'audit-signing-key';

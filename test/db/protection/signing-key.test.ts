@@ -24,7 +24,7 @@ forEachDurableStore(
     assert.equal(one.asymmetricKeyType, 'ed25519');
     assert.equal(pem(one), pem(other));
     assert.equal(pem(await storedSigningKey(second)), pem(one));
-    const [row, ...others] = (await connections[0]?.db.selectFrom('service_secrets').selectAll().execute()) ?? [];
+    const [row, ...others] = (await connections[0]?.db.selectFrom('own_secrets').selectAll().execute()) ?? [];
     assert.deepEqual(others, []);
     assert.match(row?.value ?? '', /^acp:sealed:1:a:/);
     // Without the key nothing is signed, and none is made in its place.

@@ -61,7 +61,7 @@ overHttp(
     assert.deepEqual([counted.report.left, counted.sum('rewritten')], [counted.sum('plain'), 0]);
     const untouched = counted.report.tables.filter(({ plain: found }) => found === 0).map(({ table }) => table);
     // Of the steps of a turn nothing is left after it, and a store in a file has its keys beside it.
-    assert.deepEqual(untouched, ['run_steps', 'service_secrets']);
+    assert.deepEqual(untouched, ['run_steps', 'own_secrets']);
     assert.ok(filesWithMarker(plain).length > 1, 'counting changes nothing');
 
     const first = await reencrypt(folder, plain, 'a', ['a'], '--compact');
