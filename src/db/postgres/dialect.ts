@@ -117,6 +117,9 @@ export const createPostgresDialect = ({ connections, schema, exclusive }: Postgr
       });
     },
     classify: classifyPostgres,
+    jsonMemberIn: (column, member, values) =>
+      sql`(${sql.ref(column)}::jsonb ->> ${member}::text) in
+        (select jsonb_array_elements_text(${JSON.stringify(values)}::jsonb))`,
     readsPastLocks: true,
     isConflict,
     // It finds out by itself, by autovacuum.

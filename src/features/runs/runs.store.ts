@@ -72,7 +72,7 @@ export const runStore = defineStore((storage) => {
         .selectAll()
         .where((eb) => eb.or([eb('id', '=', rootId), eb('root_run_id', '=', rootId)]))
         .orderBy('depth')
-        .orderBy('started_at')
+        .orderBy('started_at', (order) => order.asc().nullsFirst())
         .orderBy('id')
         .limit(maxTreeRows)
         .execute(),
