@@ -7,11 +7,17 @@ import type { Statement } from './statement.ts';
 const maxTurns = 5;
 const enoughUnits = 64;
 
+/** The batched path of a store, for who opens and closes it. */
+export interface CommitPath extends BatchedWrites {
+  /** Writes what is pending and refuses everything after it. */
+  close(): Promise<void>;
+}
+
 /**
  * Group commit: what is enqueued in one turn of the event loop, or in a few when many write at once, goes into one
  * transaction. The order of enqueueing is the order of writing and of the callbacks.
  */
-export class CommitQueue implements BatchedWrites {
+export class CommitQueue implements CommitPath {
   readonly #dialect: SqlDialect;
   #pending: LazyUnit[] = [];
   #running: Promise<void> | null = null;
@@ -42,7 +48,6 @@ export class CommitQueue implements BatchedWrites {
     });
   }
 
-  /** Writes what is pending and refuses everything after it. */
   async close(): Promise<void> {
     this.#closed = true;
     while (this.#pending.length > 0 || this.#running !== null) {

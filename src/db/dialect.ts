@@ -4,6 +4,19 @@ import type { Tables } from './tables.ts';
 
 export type UnitResult = { readonly ok: true } | { readonly ok: false; readonly error: unknown };
 
+/** Groups of units that are committed side by side. */
+export interface CommitLanesOf {
+  /** How many at once. */
+  readonly most: number;
+  /**
+   * As `commitUnits`, and resolves without the units that wait for a lock which somebody else holds: their ends come later.
+   */
+  commit(
+    units: readonly (readonly Statement[])[],
+    condense: Condense,
+  ): Promise<readonly (UnitResult | Promise<UnitResult>)[]>;
+}
+
 /** The statements of one transaction as fewer that write the same. */
 export type Condense = (statements: readonly Statement[]) => readonly Statement[];
 
@@ -61,6 +74,8 @@ export interface SqlDialect {
    * apart are condensed.
    */
   commitUnits(units: readonly (readonly Statement[])[], condense?: Condense): Promise<readonly UnitResult[]>;
+  /** Group commit of several writers; absent where there is one. */
+  readonly lanes?: CommitLanesOf;
   /**
    * One transaction of writes and reads, sent as a whole: the rows of each statement, none for a write that returns none. A
    * statement sees what was committed before it began, so one that follows a lock sees what its last holder did, and

@@ -3,6 +3,7 @@ import { setTimeout } from 'node:timers/promises';
 import { type CompiledQuery, Kysely, type Transaction } from 'kysely';
 import { type ContentCipher, plainContent } from '../core/content-cipher.ts';
 import type { BatchedWrites } from './batched-writes.ts';
+import { CommitLanes } from './commit-lanes.ts';
 import { CommitQueue } from './commit-queue.ts';
 import { type StoreHandle, type Stores, storesOn } from './define-store.ts';
 import type { SqlDialect } from './dialect.ts';
@@ -47,11 +48,11 @@ export const createStorage = (
   cipher: ContentCipher = plainContent,
 ): RootStorage => {
   const root = new Kysely<Tables>({ dialect: dialect.kysely, plugins: [...dialect.plugins] });
-  const queue = new CommitQueue(dialect);
   // Whoever translates an error of a statement has it as the cause.
   const lostAgainstAnother = (error: unknown): boolean =>
     dialect.isConflict !== undefined &&
     (dialect.isConflict(error) || (error instanceof Error && lostAgainstAnother(error.cause)));
+  const queue = dialect.lanes === undefined ? new CommitQueue(dialect) : new CommitLanes(dialect.lanes);
   const inOne = async <T>(work: (transaction: Transaction<Tables>) => Promise<T>): Promise<T> => {
     refuseInTransaction();
     for (let attempt = 1; ; attempt += 1)

@@ -41,10 +41,16 @@ export class PostgresConnection implements DatabaseConnection {
   #lost = false;
   /** That another transaction was in the way of a part of this one, which then has to be done again as a whole. */
   #conflict: unknown = null;
+  #failedAt = -1;
 
   constructor(client: PoolClient, sending: Sending) {
     this.client = client;
     this.#sending = sending;
+  }
+
+  /** Position, in what `executeWhole` was given, of the statement that failed; -1 or beyond the last: none of them. */
+  get failedAt(): number {
+    return this.#failedAt;
   }
 
   get lost(): boolean {
@@ -72,6 +78,7 @@ export class PostgresConnection implements DatabaseConnection {
     const outcome = await this.#sending.send(this.client, [...group, ...statements, commit]);
     if ('answers' in outcome) return outcome.answers.slice(group.length, -1);
     this.#lost = outcome.lost;
+    this.#failedAt = outcome.at - group.length;
     this.#state = 'open';
     await this.rollback();
     throw outcome.error;

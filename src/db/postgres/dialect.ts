@@ -1,12 +1,13 @@
 import { type CompiledQuery, type Kysely, sql } from 'kysely';
 import { AcpError } from '../../contract/errors.ts';
-import type { SqlDialect, StoreSize, UnitResult } from '../dialect.ts';
+import type { SqlDialect, StoreSize } from '../dialect.ts';
 import { ConditionFailedError, type Statement } from '../statement.ts';
 import { namedTables, type Tables } from '../tables.ts';
 import type { PostgresConnection } from './connection.ts';
 import type { Connections } from './connections.ts';
 import { postgresKyselyDialect } from './driver.ts';
 import { classifyPostgres, isConflict } from './failure.ts';
+import { createGroupCommit } from './group-commit.ts';
 import type { Sent } from './pipeline.ts';
 import { describePostgresSchema, postgresNames } from './schema.ts';
 import { storedColumns } from './stored-columns.ts';
@@ -14,6 +15,8 @@ import { storedColumns } from './stored-columns.ts';
 export interface PostgresDialectOptions {
   readonly connections: Connections;
   readonly schema: string;
+  /** How many groups of the batched path may be under way at once. */
+  readonly lanes: number;
   /** Work that no other process does at the same time. */
   readonly exclusive: <T>(work: () => Promise<T>) => Promise<T>;
 }
@@ -36,7 +39,12 @@ const repeated = async <T>(work: () => Promise<T>): Promise<T> => {
 const sent = ({ sql, parameters }: Statement): Sent => ({ sql, parameters, returns: false });
 
 /** PostgreSQL through node-postgres: a pool of connections, unnamed statements, nothing that a session would keep. */
-export const createPostgresDialect = ({ connections, schema, exclusive }: PostgresDialectOptions): SqlDialect => {
+export const createPostgresDialect = ({
+  connections,
+  schema,
+  lanes,
+  exclusive,
+}: PostgresDialectOptions): SqlDialect => {
   const quoted = (name: string): string => `"${schema}"."${name}"`;
 
   const on = async <T>(work: (connection: PostgresConnection) => Promise<T>): Promise<T> => {
@@ -47,6 +55,8 @@ export const createPostgresDialect = ({ connections, schema, exclusive }: Postgr
       connection.release();
     }
   };
+
+  const commit = createGroupCommit(on, lanes);
 
   /** In the open transaction of the connection; how many rows they changed. */
   const execute = async (connection: PostgresConnection, statements: readonly Statement[]): Promise<number> => {
@@ -60,19 +70,6 @@ export const createPostgresDialect = ({ connections, schema, exclusive }: Postgr
     }
     return changed;
   };
-
-  const commitUnit = (unit: readonly Statement[]): Promise<UnitResult> =>
-    on(async (connection) => {
-      connection.begin();
-      try {
-        await execute(connection, unit);
-        await connection.commit();
-        return { ok: true };
-      } catch (error) {
-        await connection.rollback();
-        return { ok: false, error };
-      }
-    });
 
   const read = async ({ sql, parameters }: Pick<CompiledQuery, 'sql' | 'parameters'>): Promise<readonly unknown[]> =>
     on(async (connection) => (await connection.execute([{ sql, parameters }]))[0]?.rows ?? []);
@@ -95,11 +92,8 @@ export const createPostgresDialect = ({ connections, schema, exclusive }: Postgr
     readsJsonText: false,
     jsonMemberIn: (column, member, texts) =>
       sql`cast(${sql.ref(column)} as json) ->> ${sql.lit(member)} in (select json_array_elements_text(cast(${JSON.stringify(texts)} as json)))`,
-    async commitUnits(units) {
-      const results: UnitResult[] = [];
-      for (const unit of units) results.push(await commitUnit(unit));
-      return results;
-    },
+    lanes: { most: lanes, commit },
+    commitUnits: async (units, condense = (statements) => statements) => Promise.all(await commit(units, condense)),
     exchange: (statements) =>
       repeated(() => on(async (connection) => (await connection.executeWhole(statements)).map(({ rows }) => rows))),
     write: (db, statements) =>

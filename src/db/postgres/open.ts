@@ -60,22 +60,31 @@ const openFailure = (address: string, error: unknown): unknown => {
 // The connection that listens, and that holds the lock of migrations before it does.
 const besidePool = 1;
 
+// One is enough while commits are quick; the others are for the time in which a lock is waited for.
+const lanesOf = (connections: number): number => Math.max(1, Math.min(4, Math.floor(connections / 2)));
+
 /** Connects nothing yet: the first statement does. */
 export const openPostgres = (
   { connectionString, directConnectionString, schema, maxConnections }: PostgresOptions,
   { commandTimeoutMs, log }: { readonly commandTimeoutMs: number; readonly log: Pick<Logger, 'error' | 'warn'> },
 ): OpenedPostgres => {
+  const most = Math.max(maxConnections - besidePool, 1);
   const server = parseConnectionString(connectionString);
   const direct = directConnectionString === null ? server : parseConnectionString(directConnectionString);
   const address = addressText(server);
   const condition = postgresCondition(address, log);
   const connections = createConnections({
     address: server,
-    most: Math.max(maxConnections - besidePool, 1),
+    most,
     commandTimeoutMs,
     failed: condition.failed,
   });
-  const dialect = createPostgresDialect({ connections, schema, exclusive: migrationLock(server, schema) });
+  const dialect = createPostgresDialect({
+    connections,
+    schema,
+    lanes: lanesOf(most),
+    exclusive: migrationLock(server, schema),
+  });
   const watch = watchPostgres(dialect, condition, () => connections.ping());
   return {
     dialect,

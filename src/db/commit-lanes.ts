@@ -1,0 +1,150 @@
+import type { LazyUnit } from './batched-writes.ts';
+import type { CommitPath } from './commit-queue.ts';
+import type { CommitLanesOf, Condense, UnitResult } from './dialect.ts';
+import type { Statement } from './statement.ts';
+
+// As for one lane: a commit costs much by itself and little for each unit, so a group that grows waits for a few turns.
+const maxTurns = 5;
+const enoughUnits = 64;
+// A commit that takes longer waits for a disk or a lock: others do not wait with it.
+const stallMs = 25;
+
+const done: UnitResult = { ok: true };
+
+interface Collected {
+  readonly unit: LazyUnit;
+  readonly statements: readonly Statement[];
+}
+
+/**
+ * Group commit in several transactions at once, for a database with several writers. One at a time while they are quick,
+ * which makes the groups large; a further one when the last does not come back. What a unit enqueues again while it is
+ * being written waits for that, so that the order of each stands.
+ */
+export class CommitLanes implements CommitPath {
+  readonly #lanes: CommitLanesOf;
+  #pending: LazyUnit[] = [];
+  readonly #writing = new Set<LazyUnit>();
+  readonly #flights = new Set<Promise<void>>();
+  /** For locks that others hold. */
+  readonly #waits = new Set<Promise<void>>();
+  #lastStart = 0;
+  #scheduled = false;
+  #stallTimer: NodeJS.Timeout | null = null;
+  #closed = false;
+  #condense: Condense = (statements) => statements;
+
+  constructor(lanes: CommitLanesOf) {
+    this.#lanes = lanes;
+  }
+
+  condenseBy(condense: Condense): void {
+    this.#condense = condense;
+  }
+
+  enqueue(unit: LazyUnit): void {
+    if (this.#closed) {
+      unit.failed(new Error('The store is closed.'));
+      return;
+    }
+    this.#pending.push(unit);
+    this.#schedule();
+  }
+
+  write(statements: readonly Statement[]): Promise<void> {
+    return new Promise((resolve, reject) => {
+      this.enqueue({ collect: () => statements, committed: resolve, failed: reject });
+    });
+  }
+
+  async close(): Promise<void> {
+    this.#closed = true;
+    while (this.#pending.length + this.#flights.size + this.#waits.size > 0) {
+      this.#start();
+      await Promise.race([...this.#flights, ...this.#waits]);
+    }
+    if (this.#stallTimer !== null) clearTimeout(this.#stallTimer);
+  }
+
+  #schedule(): void {
+    if (this.#scheduled || this.#pending.length === 0) return;
+    if (this.#flights.size === 0 || this.#pending.length >= enoughUnits) {
+      this.#scheduled = true;
+      setImmediate(() => this.#gather(1, 1));
+    } else this.#stallTimer ??= setTimeout(() => this.#stalled(), stallMs);
+  }
+
+  #stalled(): void {
+    this.#stallTimer = null;
+    // A lane that began a moment ago has its time, too.
+    if (this.#flights.size > 0 && performance.now() - this.#lastStart < stallMs) this.#schedule();
+    else this.#start();
+  }
+
+  #gather(units: number, turn: number): void {
+    const { length } = this.#pending;
+    if (length > units && length < enoughUnits && turn < maxTurns) setImmediate(() => this.#gather(length, turn + 1));
+    else this.#start();
+  }
+
+  #start(): void {
+    this.#scheduled = false;
+    if (this.#flights.size >= this.#lanes.most) return;
+    const units: LazyUnit[] = [];
+    const waiting: LazyUnit[] = [];
+    for (const unit of this.#pending) (this.#writing.has(unit) ? waiting : units).push(unit);
+    if (units.length === 0) return;
+    this.#pending = waiting;
+    this.#lastStart = performance.now();
+    const flight = this.#fly(units).finally(() => {
+      this.#flights.delete(flight);
+      this.#schedule();
+    });
+    this.#flights.add(flight);
+    this.#schedule();
+  }
+
+  async #fly(units: readonly LazyUnit[]): Promise<void> {
+    const collected: Collected[] = [];
+    for (const unit of units)
+      try {
+        collected.push({ unit, statements: unit.collect() });
+        this.#writing.add(unit);
+      } catch (error) {
+        unit.failed(error);
+      }
+    const writing = collected.filter(({ statements }) => statements.length > 0);
+    const results = await this.#commit(writing.map(({ statements }) => statements));
+    let index = 0;
+    for (const { unit, statements } of collected) {
+      const result = statements.length === 0 ? done : (results[index++] ?? done);
+      if (result instanceof Promise) this.#late(unit, result);
+      else this.#end(unit, result);
+    }
+  }
+
+  /** Others go on meanwhile; what the unit enqueues waits for it. */
+  #late(unit: LazyUnit, result: Promise<UnitResult>): void {
+    const end = result.then((value) => {
+      this.#waits.delete(end);
+      this.#end(unit, value);
+      this.#schedule();
+    });
+    this.#waits.add(end);
+  }
+
+  #end(unit: LazyUnit, result: UnitResult): void {
+    this.#writing.delete(unit);
+    if (result.ok) unit.committed();
+    else unit.failed(result.error);
+  }
+
+  async #commit(units: readonly (readonly Statement[])[]): Promise<readonly (UnitResult | Promise<UnitResult>)[]> {
+    if (units.length === 0) return [];
+    try {
+      return await this.#lanes.commit(units, this.#condense);
+    } catch (error) {
+      return units.map(() => ({ ok: false, error }));
+    }
+  }
+}
