@@ -133,21 +133,24 @@ export const createGroupCommit = (
     );
   };
 
-  const commit = async (units: readonly Unit[], condense: Condense, round = 1): Promise<readonly UnitEnd[]> => {
-    const [first] = units;
-    if (first === undefined) return [];
-    if (units.length === 1) {
-      const only = await alone(first, condense, groupLockMs);
-      const isLocked = !only.ok && systemCode(only.error) === lockNotAvailable;
-      return [isLocked ? waiting(() => alone(first, condense)) : only];
-    }
-    let end = await together(units, condense, true);
-    // Of rows that were inserted together nobody knows whose it was.
-    if (!end.ok && !end.isLost && end.culprit === null) end = await together(units, condense, false);
-    if (end.ok) return units.map(() => ({ ok: true }));
-    const { error, culprit, isLost } = end;
-    if (isLost) return units.map(() => ({ ok: false, error }));
-    if (systemCode(error) === lockNotAvailable) return pastLock(units, condense, culprit, round);
+  /** Known only for what was not inserted together with others. */
+  const attributed = async (units: readonly Unit[], condense: Condense): Promise<GroupEnd> => {
+    const end = await together(units, condense, true);
+    return end.ok || end.isLost || end.culprit !== null ? end : together(units, condense, false);
+  };
+
+  const onlyOne = async (unit: Unit, condense: Condense): Promise<UnitEnd> => {
+    const end = await alone(unit, condense, groupLockMs);
+    const isLocked = !end.ok && systemCode(end.error) === lockNotAvailable;
+    return isLocked ? waiting(() => alone(unit, condense)) : end;
+  };
+
+  const apart = async (
+    units: readonly Unit[],
+    condense: Condense,
+    culprit: number | null,
+    round: number,
+  ): Promise<readonly UnitEnd[]> => {
     const results: UnitEnd[] = [];
     if (culprit === null) {
       for (const unit of units) results.push(await alone(unit, condense));
@@ -157,6 +160,18 @@ export const createGroupCommit = (
     results.push(await alone(units[culprit] as Unit, condense));
     results.push(...(await commit(units.slice(culprit + 1), condense, round)));
     return results;
+  };
+
+  const commit = async (units: readonly Unit[], condense: Condense, round = 1): Promise<readonly UnitEnd[]> => {
+    const [first] = units;
+    if (first === undefined) return [];
+    if (units.length === 1) return [await onlyOne(first, condense)];
+    const end = await attributed(units, condense);
+    if (end.ok) return units.map(() => ({ ok: true }));
+    const { error, culprit, isLost } = end;
+    if (isLost) return units.map(() => ({ ok: false, error }));
+    const others = systemCode(error) === lockNotAvailable ? pastLock : apart;
+    return others(units, condense, culprit, round);
   };
   return (units: readonly Unit[], condense: Condense): Promise<readonly UnitEnd[]> => commit(units, condense);
 };

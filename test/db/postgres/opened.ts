@@ -21,7 +21,7 @@ export const openOnServer = async (
   const { url, drop } = await createDatabase();
   t.after(drop);
   const open = async (more: Partial<OpenOptions> = {}): Promise<OpenedStorage> => {
-    const postgres = { connectionString: url, schema: 'service', maxConnections };
+    const postgres = { connectionString: url, directConnectionString: null, schema: 'service', maxConnections };
     const opened = await openStorage(
       storeOptions('', { provider: 'Postgres', postgres, commandTimeoutMs: 10_000, ...overrides, ...more }),
     );
