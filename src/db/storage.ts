@@ -11,6 +11,7 @@ import { createProtectedRows } from './protection/protected-rows.ts';
 import { translateStoreError } from './store-failure.ts';
 import type { Tables } from './tables.ts';
 import { doWork, type UnitOfWork } from './unit-of-work.ts';
+import { createWorkLines } from './work-lines.ts';
 
 /** The only way to the database. */
 export interface Storage {
@@ -19,8 +20,12 @@ export interface Storage {
   readonly persistent: boolean;
   /** Stores on the open database: reads, and writes that are a unit by themselves. They throw inside a transaction. */
   readonly stores: Stores;
-  /** A unit of work: what the stores of the transaction write is committed together, or nothing of it. A network call in it is a bug. */
-  transaction<T>(work: (stores: UnitOfWork) => Promise<T>): Promise<T>;
+  /**
+   * A unit of work: what the stores of the transaction write is committed together, or nothing of it. A network call in it
+   * is a bug. Where others write at the same time it may be done more than once, so it has no effect but through its
+   * stores. Units of one `line` would be in each other's way in any case: in this process they come one after another.
+   */
+  transaction<T>(work: (stores: UnitOfWork) => Promise<T>, line?: string): Promise<T>;
   /** A small read; rejects when the store cannot be reached. */
   probe(): Promise<void>;
   close(): Promise<void>;
@@ -63,6 +68,7 @@ export const createStorage = (
         await setTimeout(Math.random() * pauseMs * 2 ** attempt);
       }
   };
+  const lines = createWorkLines();
   const handle: StoreHandle = {
     dialect,
     get db() {
@@ -106,8 +112,11 @@ export const createStorage = (
   return Object.assign(handle, {
     persistent,
     stores: storesOn(handle),
-    transaction: <T>(work: (stores: UnitOfWork) => Promise<T>): Promise<T> =>
-      inOne((transaction) => doWork(transaction, handle, work)),
+    transaction<T>(work: (stores: UnitOfWork) => Promise<T>, line?: string): Promise<T> {
+      refuseInTransaction();
+      const unit = (): Promise<T> => inOne((transaction) => doWork(transaction, handle, work));
+      return line === undefined || dialect.isConflict === undefined ? unit() : lines(line, unit);
+    },
     batch,
     async probe() {
       await root.selectFrom('schema_migrations').select('name').limit(1).execute();

@@ -43,6 +43,7 @@ export const storeOptions = (config: Config, cwd: string): StoreOptions => {
         : {
             connectionString: Postgres.ConnectionString,
             directConnectionString: Postgres.DirectConnectionString,
+            readReplica: Postgres.ReadReplica,
             schema: Postgres.SchemaName,
             maxConnections: Postgres.MaxConnections,
           },

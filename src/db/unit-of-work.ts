@@ -11,6 +11,8 @@ export interface UnitOfWork extends Stores {
   hasChanged(): boolean;
   /** Work that is undone alone when it throws; the rest of the unit can still be committed. */
   part<T>(work: () => Promise<T>): Promise<T>;
+  /** The failure is that of another transaction at the same time: the whole unit is done again, and nobody is told of it. */
+  isRepeated(error: unknown): boolean;
 }
 
 const writes: ReadonlySet<string> = new Set(['InsertQueryNode', 'UpdateQueryNode', 'DeleteQueryNode']);
@@ -54,6 +56,7 @@ export const doWork = async <T>(
     atomic: (steps) => steps(db),
     write,
   });
+  const isRepeated = (error: unknown): boolean => dialect.isConflict?.(error) === true;
   const part = async <R>(steps: () => Promise<R>): Promise<R> => {
     await sql`savepoint part`.execute(db);
     try {
@@ -61,6 +64,8 @@ export const doWork = async <T>(
       await sql`release savepoint part`.execute(db);
       return result;
     } catch (error) {
+      // The rest would rest on what is not so any more.
+      if (isRepeated(error)) state.lost = { error };
       try {
         await sql`rollback to savepoint part`.execute(db);
         await sql`release savepoint part`.execute(db);
@@ -71,7 +76,7 @@ export const doWork = async <T>(
       throw error;
     }
   };
-  const result = await work(Object.assign(stores, { write, hasChanged: () => state.changed, part }));
+  const result = await work(Object.assign(stores, { write, hasChanged: () => state.changed, part, isRepeated }));
   if (state.lost !== null) throw state.lost.error;
   return result;
 };

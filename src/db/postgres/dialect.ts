@@ -9,14 +9,17 @@ import { postgresKyselyDialect } from './driver.ts';
 import { classifyPostgres, isConflict } from './failure.ts';
 import { createGroupCommit } from './group-commit.ts';
 import type { Sent } from './pipeline.ts';
+import type { Replica } from './replica.ts';
 import { describePostgresSchema, postgresNames } from './schema.ts';
 import { storedColumns } from './stored-columns.ts';
 
 export interface PostgresDialectOptions {
   readonly connections: Connections;
   readonly schema: string;
-  /** How many groups of the batched path may be under way at once. */
-  readonly lanes: number;
+  /** Reads over history go there first; null: there is none. */
+  readonly replica?: Replica | null;
+  /** How many groups of the batched path may be under way at once. Default: one. */
+  readonly lanes?: number;
   /** Work that no other process does at the same time. */
   readonly exclusive: <T>(work: () => Promise<T>) => Promise<T>;
 }
@@ -42,7 +45,8 @@ const sent = ({ sql, parameters }: Statement): Sent => ({ sql, parameters, retur
 export const createPostgresDialect = ({
   connections,
   schema,
-  lanes,
+  replica = null,
+  lanes = 1,
   exclusive,
 }: PostgresDialectOptions): SqlDialect => {
   const quoted = (name: string): string => `"${schema}"."${name}"`;
@@ -98,7 +102,7 @@ export const createPostgresDialect = ({
       repeated(() => on(async (connection) => (await connection.executeWhole(statements)).map(({ rows }) => rows))),
     write: (db, statements) =>
       db.getExecutor().provideConnection((connection) => execute(connection as PostgresConnection, statements)),
-    scan: read,
+    scan: async (query) => (await replica?.read(query)) ?? read(query),
     async readTime() {
       const [row] = await read({ sql: 'select extract(epoch from clock_timestamp()) * 1000 as now', parameters: [] });
       return (row as { now: number }).now;
@@ -145,6 +149,8 @@ export const createPostgresDialect = ({
       throw notAFile('Overwriting what is deleted');
     },
     rebuild: () => Promise.reject(notAFile('Writing the whole store anew')),
-    close: () => connections.close(),
+    async close() {
+      await Promise.all([connections.close(), replica?.close()]);
+    },
   };
 };

@@ -63,4 +63,5 @@ export const classifyPostgres = (error: unknown): StoreFailure => {
 const conflicts: ReadonlySet<string> = new Set(['40001', '40P01']);
 
 /** The transaction has lost against another one: it left nothing behind, and may be repeated. */
-export const isConflict = (error: unknown): boolean => conflicts.has(systemCode(error));
+export const isConflict = (error: unknown): boolean =>
+  conflicts.has(systemCode(error)) || (error instanceof Error && error.cause !== undefined && isConflict(error.cause));

@@ -10,6 +10,7 @@ import { createPostgresDialect } from './dialect.ts';
 import { classifyPostgres } from './failure.ts';
 import { connectListening } from './listening.ts';
 import { ensureSchema, migrationLock } from './migration-lock.ts';
+import { openReplica } from './replica.ts';
 import { postgresCondition, watchPostgres } from './store-watch.ts';
 
 /** Where a store in PostgreSQL is, and how it may be used. */
@@ -18,6 +19,8 @@ export interface PostgresOptions {
   readonly connectionString: string;
   /** Where announcements are listened to, past a pooler that lends connections by transaction; null: the same. */
   readonly directConnectionString: string | null;
+  /** A standby of the server, for reads over history; null: there is none. */
+  readonly readReplica?: string | null;
   readonly schema: string;
   /** Of this process, all together. */
   readonly maxConnections: number;
@@ -65,7 +68,7 @@ const lanesOf = (connections: number): number => Math.max(1, Math.min(4, Math.fl
 
 /** Connects nothing yet: the first statement does. */
 export const openPostgres = (
-  { connectionString, directConnectionString, schema, maxConnections }: PostgresOptions,
+  { connectionString, directConnectionString, readReplica = null, schema, maxConnections }: PostgresOptions,
   { commandTimeoutMs, log }: { readonly commandTimeoutMs: number; readonly log: Pick<Logger, 'error' | 'warn'> },
 ): OpenedPostgres => {
   const most = Math.max(maxConnections - besidePool, 1);
@@ -79,8 +82,11 @@ export const openPostgres = (
     commandTimeoutMs,
     failed: condition.failed,
   });
+  const replica =
+    readReplica === null ? null : openReplica(parseConnectionString(readReplica), { commandTimeoutMs, log });
   const dialect = createPostgresDialect({
     connections,
+    replica,
     schema,
     lanes: lanesOf(most),
     exclusive: migrationLock(server, schema),

@@ -32,6 +32,8 @@ const retryAfterMs = 5000;
 
 const actionAttribute = 'acp.audit.action';
 
+const chainLine = (tenantId: string): string => `audit ${tenantId}`;
+
 const entriesOf = ({ tenantId, principal, audit }: AuditedCall, entity: ChangedEntity): AuditEntry[] =>
   [...new Set([tenantId, entity.aboutTenant ?? tenantId])].map((chain) => ({
     tenantId: chain,
@@ -87,7 +89,7 @@ export const createAuditLog = ({ storage, telemetry, log, now, newId }: AuditLog
     try {
       await append(stores, entries);
     } catch (error) {
-      throw refused(entries, error);
+      throw stores.isRepeated(error) ? error : refused(entries, error);
     }
   };
   const appendNoted = async (stores: UnitOfWork, entries: readonly AuditEntry[]): Promise<readonly AuditEntry[]> => {
@@ -96,6 +98,7 @@ export const createAuditLog = ({ storage, telemetry, log, now, newId }: AuditLog
       await stores.part(() => append(stores, entries));
       return entries;
     } catch (error) {
+      if (stores.isRepeated(error)) throw error;
       swallowed(entries, error);
       return [];
     }
@@ -111,7 +114,10 @@ export const createAuditLog = ({ storage, telemetry, log, now, newId }: AuditLog
       const closed: AuditEntry[] = [];
       const noted: AuditEntry[] = [];
       let notedEntries: readonly AuditEntry[] = [];
-      const result = await storage.transaction(async (stores) => {
+      const unit = async (stores: UnitOfWork): Promise<T> => {
+        // It may be done again, and then tells everything anew.
+        closed.length = 0;
+        noted.length = 0;
         const done = await work(stores, (entity, by = call) =>
           (by.audit.mode === 'noted' ? noted : closed).push(...entriesOf(by, entity)),
         );
@@ -120,7 +126,8 @@ export const createAuditLog = ({ storage, telemetry, log, now, newId }: AuditLog
         await appendClosed(stores, closed);
         notedEntries = await appendNoted(stores, noted);
         return done;
-      });
+      };
+      const result = await storage.transaction(unit, chainLine(call.tenantId));
       count([...closed, ...notedEntries]);
       return result;
     },
@@ -131,7 +138,7 @@ export const createAuditLog = ({ storage, telemetry, log, now, newId }: AuditLog
     async tell(call: AuditedCall, entity: ChangedEntity): Promise<void> {
       const entries = entriesOf(call, entity);
       try {
-        await storage.transaction((stores) => append(stores, entries));
+        await storage.transaction((stores) => append(stores, entries), chainLine(call.tenantId));
         count(entries);
       } catch (error) {
         if (call.audit.mode === 'fail-closed') throw refused(entries, error);

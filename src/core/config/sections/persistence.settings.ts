@@ -42,6 +42,11 @@ export const persistenceSettings = {
         null,
         'The same past a pooler that lends connections by transaction: where processes hear of each other. Null: ConnectionString. Behind such a pooler and without this they ask the store alone, and readiness is Degraded.',
       ),
+      ReadReplica: secret(
+        nullable(text()),
+        null,
+        'The same for a standby of the server: lists, statistics and exports over history are read there, and from the server while it is away or far behind. Decisions never are.',
+      ),
       SchemaName: setting(sqlName(63), 'service', 'Schema of the tables; made when missing.'),
       MaxConnections: setting(int({ min: 2 }), 20, 'Connections of this process, all together.'),
       ...common,
