@@ -97,8 +97,6 @@ export interface SqlDialect {
   readonly readTime: (() => Promise<number>) | null;
   /** What a driver error means; null: not the store's doing. By code, never by message text. */
   classify(error: unknown): StoreFailure;
-  /** Whether a member of the JSON object that is the text of a column is one of the values, of which there may be many. */
-  jsonMemberIn(column: string, member: string, values: readonly string[]): RawBuilder<boolean>;
   /** A read can lock what it meets and pass over what others have locked (`for update skip locked`). */
   readonly readsPastLocks: boolean;
   /**

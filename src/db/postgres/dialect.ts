@@ -115,9 +115,6 @@ export const createPostgresDialect = ({
       });
     },
     classify: classifyPostgres,
-    jsonMemberIn: (column, member, values) =>
-      sql`(${sql.ref(column)}::jsonb ->> ${member}::text) in
-        (select jsonb_array_elements_text(${JSON.stringify(values)}::jsonb))`,
     readsPastLocks: true,
     isConflict,
     // It finds out by itself, by autovacuum.

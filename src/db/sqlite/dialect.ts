@@ -196,8 +196,6 @@ export const createSqliteDialect = (
       // The same value again: its page goes through the log like any other.
       mutex.run(() => void raw.pragma(`user_version = ${numberOf('user_version')}`)),
     classify: classifySqlite,
-    jsonMemberIn: (column, member, values) =>
-      sql`json_extract(${sql.ref(column)}, ${`$."${member}"`}) in (select value from json_each(${JSON.stringify(values)}))`,
     readsPastLocks: false,
     async describeSelectivity(db, indexes) {
       // On the schema alone it only makes the table of statistics; a second time it reads what stands in it.
