@@ -59,13 +59,13 @@ const sessionFindings = async ({ service, history }: Checked): Promise<string[]>
   const findings: string[] = [];
   for (const [session, turns] of history.turns) {
     const answer = await call(`${service.url}/api/sessions/${session}`);
-    const { messages } = answer.json<{ messages: { role: string; content: unknown }[] }>();
-    const tags = messages.map(({ role, content }) => `${role} ${/t\d{5,}/.exec(JSON.stringify(content))?.[0]}`);
+    const { messages } = answer.json<{ messages: { role: string }[] }>();
+    const tags = messages.map((message) => `${message.role} ${/t\d{5,}/.exec(JSON.stringify(message))?.[0]}`);
     for (const tag of turns)
-      if (tags.filter((seen) => seen === `user ${tag}`).length !== 1)
+      if (tags.filter((seen) => seen === `User ${tag}`).length !== 1)
         findings.push(`turn ${tag} of session ${session} was answered and is not there once`);
     for (const [index, seen] of tags.entries())
-      if (index % 2 === 0 ? !seen.startsWith('user ') : seen !== tags[index - 1]?.replace('user', 'assistant'))
+      if (index % 2 === 0 ? !seen.startsWith('User ') : seen !== tags[index - 1]?.replace('User', 'Assistant'))
         findings.push(`message ${index} of session ${session} is ${seen}: two have written at once`);
   }
   return findings;

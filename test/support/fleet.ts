@@ -5,6 +5,8 @@ import { type RoundRobinProxy, startRoundRobinProxy } from './round-robin-proxy.
 
 export interface FleetSetup extends SiteSetup {
   readonly processes: number;
+  /** Default: an empty one on the server of the test run. */
+  readonly database?: string;
 }
 
 /** Several processes on one PostgreSQL database, and a plain proxy that sends each request to the next one. */
@@ -28,8 +30,8 @@ export interface Fleet {
 }
 
 /** Opens a fleet; the caller closes it when its tests are over. */
-export const openFleet = async ({ processes, ...setup }: FleetSetup): Promise<Fleet> => {
-  const database = await createDatabase();
+export const openFleet = async ({ processes, database: given, ...setup }: FleetSetup): Promise<Fleet> => {
+  const database = given === undefined ? await createDatabase() : { url: given, drop: async () => undefined };
   const site = openSite({
     ...setup,
     service: {

@@ -114,39 +114,71 @@ const ready = (child: ChildProcess): Promise<void> =>
     child.once('close', (code) => reject(new Error(`postgres ended with ${code}: ${said}`)));
   });
 
-/** Starts one with a folder of its own below that for temporary files. Throws where `whyNoServer` has a reason. */
-export const startPostgresServer = async (): Promise<PostgresServer> => {
+interface Cluster {
+  /** As a superuser, to its database `postgres`. */
+  readonly url: string;
+  /** Starts a server on it, with these settings in place of the ones that tests have otherwise. */
+  start(more?: readonly string[]): Promise<ChildProcess>;
+  /** Makes a folder the server's own. */
+  give(folder: string): void;
+  remove(): void;
+}
+
+/** Data of a server, in a folder of their own below that for temporary files. Throws where `whyNoServer` has a reason. */
+export const makePostgresCluster = async (parent = tmpdir()): Promise<Cluster> => {
   const reason = whyNoServer();
   const [folder, account] = [binaries(), serverAccount()];
   if (reason !== null || folder === null || account === null) throw new Error(`No PostgreSQL: ${reason}`);
-  const home = mkdtempSync(join(tmpdir(), 'acp-pg-'));
-  const removeHome = () => rmSync(home, { recursive: true, force: true });
+  const home = mkdtempSync(join(parent, 'acp-pg-'));
+  const remove = () => rmSync(home, { recursive: true, force: true });
   try {
     // The socket is for whoever runs tests; the data stay the server's.
-    if ('uid' in account) chownSync(home, account.uid, account.gid);
+    const give = (path: string): void => {
+      if ('uid' in account) chownSync(path, account.uid, account.gid);
+    };
+    give(home);
     chmodSync(home, 0o711);
     const data = join(home, 'data');
     await makeCluster(folder, data, account);
-    const args = ['-D', data, '-k', home, ...settings.flatMap((setting) => ['-c', setting])];
-    // In a group of its own: what a terminal tells the tests, such as an interrupt, is not for the server.
-    const child = spawn(join(folder, 'postgres'), args, {
-      ...account,
-      detached: true,
-      stdio: ['ignore', 'ignore', 'pipe'],
-    });
-    const closed = once(child, 'close');
-    await ready(child);
     return {
       url: `postgres://${superuser}@localhost/postgres?host=${home}`,
+      async start(more = []) {
+        const args = ['-D', data, '-k', home, ...[...settings, ...more].flatMap((setting) => ['-c', setting])];
+        // In a group of its own: what a terminal tells the tests, such as an interrupt, is not for the server.
+        const child = spawn(join(folder, 'postgres'), args, {
+          ...account,
+          detached: true,
+          stdio: ['ignore', 'ignore', 'pipe'],
+        });
+        await ready(child);
+        return child;
+      },
+      give,
+      remove,
+    };
+  } catch (error) {
+    remove();
+    throw error;
+  }
+};
+
+/** Starts one. Throws where `whyNoServer` has a reason. */
+export const startPostgresServer = async (): Promise<PostgresServer> => {
+  const cluster = await makePostgresCluster();
+  try {
+    const child = await cluster.start();
+    const closed = once(child, 'close');
+    return {
+      url: cluster.url,
       pid: child.pid ?? 0,
       async stop() {
         child.kill('SIGQUIT');
         await closed;
-        removeHome();
+        cluster.remove();
       },
     };
   } catch (error) {
-    removeHome();
+    cluster.remove();
     throw error;
   }
 };
@@ -186,10 +218,11 @@ let administration: pg.Pool | null = null;
 export const administer = async (sql: string): Promise<readonly Record<string, unknown>[]> => {
   const server = findPostgres();
   if (server === null) throw new Error('This test run has no server of PostgreSQL.');
+  // Its server may end before it does.
   administration ??= new pg.Pool({
     ...clientConfig(server.url),
     ...{ max: 1, idleTimeoutMillis: 0, allowExitOnIdle: true },
-  });
+  }).on('error', () => undefined);
   return (await administration.query<Record<string, unknown>>(sql)).rows;
 };
 

@@ -1,0 +1,206 @@
+// A process of its own: it stops whole servers for a while, and what shares the process with it would wait, too.
+import assert from 'node:assert/strict';
+import { after, afterEach, before, describe, test } from 'node:test';
+import { mountDisk } from '../e2e/faults/refusing-disk.ts';
+import { everyRun, isIdle } from '../e2e/records.ts';
+import type { ServiceProcess } from '../e2e/support.ts';
+import { until } from '../e2e/support.ts';
+import { type Answer, call, openStream, readLog } from '../e2e/wire.ts';
+import { type Fleet, openFleet } from '../support/fleet.ts';
+import { type FaultyPostgres, startFaultyPostgres } from '../support/postgres-outage.ts';
+import { whyNoServer } from '../support/postgres-server.ts';
+
+const skip = whyNoServer() ?? false;
+const talk = Array.from({ length: 80 }, (_, index) => `word${index} `).join('');
+const script = [
+  { when: { message: 'talk' }, reply: { text: talk, chunkSize: 8, delay: '20ms' } },
+  { reply: { text: 'Done.' } },
+];
+let made = 0;
+/** What has to be stored. */
+const createAgent = (url: string): Promise<Answer> => {
+  made += 1;
+  const body = { name: `agent-${made}`, instructions: 'x'.repeat(20_000), model: { provider: 'demo', model: 'm' } };
+  return call(`${url}/api/agents`, { body });
+};
+/** A request that nobody can serve now is told so in a way that a client knows to come back. */
+const assertRefused = (answer: Answer, detail = /./): void => {
+  assert.equal(answer.status, 503, answer.text);
+  assert.equal(answer.json<{ code: string }>().code, 'store-unavailable');
+  assert.match(answer.json<{ detail: string }>().detail, detail);
+  assert.ok(Number(answer.headers['retry-after']) > 0);
+};
+const readiness = async ({ url }: ServiceProcess): Promise<unknown> =>
+  (await call(`${url}/health/ready`)).json()['status'];
+/** Every process refuses what has to be stored, and says how it does. */
+const untilRefused = async ({ members }: Fleet, status: string, detail?: RegExp): Promise<void> => {
+  for (const member of members) {
+    const refused = await until('a refusal', async () => {
+      const answer = await createAgent(member.url);
+      return answer.status !== 201 && answer;
+    });
+    assertRefused(refused, detail);
+    await until(`readiness to be ${status}`, async () => (await readiness(member)) === status);
+  }
+};
+const terminal = /^run\.(completed|failed|canceled)$/;
+
+describe('a fleet whose database is in trouble', { skip, timeout: 300_000 }, () => {
+  let postgres: FaultyPostgres;
+  let fleet: Fleet;
+  /** Runs whose answer came whole, over all tests. */
+  const acknowledged = new Set<string>();
+
+  const ask = async (url = fleet.url): Promise<Answer> => {
+    const answer = await call(`${url}/api/agents/talker/run`, { body: { message: 'ask', stream: false } });
+    // With a warning it says itself that its record comes later, if at all.
+    if (answer.status === 200 && answer.headers['x-acp-warning'] === undefined)
+      acknowledged.add(String(answer.headers['x-run-id']));
+    return answer;
+  };
+  const allReady = (): Promise<boolean> =>
+    until('every process to be ready again, by itself', async () =>
+      (await Promise.all(fleet.members.map(readiness))).every((status) => status === 'Healthy'),
+    );
+
+  before(async () => {
+    postgres = await startFaultyPostgres();
+    fleet = await openFleet({
+      processes: 2,
+      database: postgres.url,
+      script,
+      service: { RunReconciliation: { Enabled: true, HeartbeatInterval: '2s', OrphanThreshold: '10s' } },
+    });
+    const body = { name: 'talker', model: { provider: 'demo', model: 'm' } };
+    assert.equal((await call(`${fleet.url}/api/agents`, { body })).status, 201);
+    for (const _ of fleet.members) assert.equal((await ask()).status, 200);
+  });
+  after(async () => {
+    await fleet?.close();
+    await postgres?.close();
+  });
+  // Whatever happened, nothing that was acknowledged is lost, and no run is left open.
+  afterEach(async () => {
+    await allReady();
+    assert.equal((await ask()).status, 200);
+    const [service] = fleet.members;
+    assert.ok(service !== undefined);
+    await until('the end of all runs', () => isIdle(service));
+    const runs = new Map((await everyRun(service)).map((run) => [run.id, run]));
+    const missing = [...acknowledged].filter((id) => runs.get(id)?.status !== 'Completed');
+    assert.deepEqual(missing, [], 'answered while nothing could be recorded: the record comes later');
+    for (const { id } of [...runs.values()].slice(0, 40)) {
+      const log = await readLog(service.url, id);
+      assert.deepEqual(
+        log.map((frame) => frame.id),
+        log.map((_, index) => index),
+      );
+      assert.equal(log.filter(({ event }) => terminal.test(event)).length, 1);
+    }
+  });
+
+  test('a database that is killed with -9 is refused by name, and found again when it is back', async () => {
+    const stream = await openStream(`${fleet.url}/api/agents/talker/run`, { body: { message: 'talk' } });
+    await stream.atLeast(5);
+    const shown = [...stream.frames];
+    await postgres.crash();
+    await untilRefused(fleet, 'Unhealthy');
+    for (const member of fleet.members)
+      assert.ok(member.log().some(({ level, message }) => level === 'error' && /PostgreSQL/.test(message)));
+    await postgres.start();
+    await allReady();
+    assert.equal(await stream.ended, 'end', 'the answer comes whole, though its recording ended');
+    const log = await readLog(fleet.url, stream.runId);
+    // What was shown before had been committed, and is still there.
+    assert.deepEqual(log.slice(0, shown.length), shown);
+  });
+
+  test('a restart in an orderly way is passed over, too', async () => {
+    await postgres.shutDown();
+    await untilRefused(fleet, 'Unhealthy');
+    await postgres.start();
+  });
+
+  test('every connection is cut at once while runs go on', async () => {
+    const streams = await Promise.all(
+      Array.from({ length: 6 }, () => openStream(`${fleet.url}/api/agents/talker/run`, { body: { message: 'talk' } })),
+    );
+    await Promise.all(streams.map((stream) => stream.atLeast(3)));
+    const shown = new Map(streams.map(({ runId, frames }) => [runId, [...frames]]));
+    for (let round = 0; round < 3; round += 1)
+      await postgres.run(
+        "select pg_terminate_backend(pid) from pg_stat_activity where datname = 'services' and pid <> pg_backend_pid()",
+      );
+    await Promise.all(streams.map(({ ended }) => ended));
+    for (const [runId, frames] of shown) {
+      const log = await readLog(fleet.url, runId);
+      assert.deepEqual(log.slice(0, frames.length), frames);
+    }
+  });
+
+  test('a server that answers nobody for a while is waited for, and nothing is written twice', async () => {
+    const streams = await Promise.all(
+      Array.from({ length: 4 }, () => openStream(`${fleet.url}/api/agents/talker/run`, { body: { message: 'talk' } })),
+    );
+    await Promise.all(streams.map((stream) => stream.atLeast(3)));
+    postgres.suspend();
+    const asked = Promise.all(Array.from({ length: 4 }, () => ask().catch(() => null)));
+    await new Promise((resolve) => setTimeout(resolve, 8000));
+    postgres.wake();
+    await asked;
+    await Promise.all(streams.map(({ ended }) => ended));
+    for (const { runId, frames } of streams) {
+      const log = await readLog(fleet.url, runId);
+      assert.deepEqual(log.slice(0, frames.length), frames);
+    }
+  });
+
+  test('a database that has become read-only refuses what writes, and says why', async () => {
+    await postgres.run('alter database services set default_transaction_read_only = on');
+    // As after a failover: who is connected is thrown out, and meets a server that takes no writes.
+    await postgres.run(
+      "select pg_terminate_backend(pid) from pg_stat_activity where datname = 'services' and pid <> pg_backend_pid()",
+    );
+    await untilRefused(fleet, 'Degraded', /read-only/);
+    const runs = await call(`${fleet.url}/api/runs`);
+    assert.equal(runs.status, 200, 'what is stored can still be read');
+    await postgres.run('alter database services reset default_transaction_read_only');
+    await postgres.run(
+      "select pg_terminate_backend(pid) from pg_stat_activity where datname = 'services' and pid <> pg_backend_pid()",
+    );
+  });
+
+  test('a server with hardly a connection left is waited for or refuses, and ends no process', async () => {
+    await postgres.shutDown();
+    await postgres.start(['max_connections=5', 'superuser_reserved_connections=0']);
+    const answers = await Promise.all(Array.from({ length: 40 }, () => ask()));
+    for (const answer of answers) if (answer.status !== 200) assertRefused(answer);
+    await postgres.shutDown();
+    await postgres.start();
+  });
+});
+
+describe('a fleet whose database has no room left', { skip, timeout: 300_000 }, () => {
+  test('what writes is refused by name until there is room, and what is stored can be read', async (context) => {
+    const disk = mountDisk(64);
+    if (disk === null) return context.skip('this user may not mount a disk of its own');
+    // The log of the server lies elsewhere: without room for that it ends itself.
+    const postgres = await startFaultyPostgres();
+    const url = await postgres.databaseOn(disk.folder);
+    const fleet = await openFleet({ processes: 2, database: url, script });
+    context.after(async () => {
+      await fleet.close();
+      await postgres.close();
+      disk.remove();
+    });
+    const body = { name: 'talker', model: { provider: 'demo', model: 'm' } };
+    assert.equal((await call(`${fleet.url}/api/agents`, { body })).status, 201);
+    disk.fill();
+    await untilRefused(fleet, 'Degraded', /full/);
+    assert.equal((await call(`${fleet.url}/api/runs`)).status, 200);
+    disk.free();
+    for (const member of fleet.members)
+      await until('readiness to say so', async () => (await readiness(member)) === 'Healthy');
+    assert.equal((await createAgent(fleet.url)).status, 201);
+  });
+});

@@ -1,0 +1,91 @@
+import type { ChildProcess } from 'node:child_process';
+import { once } from 'node:events';
+import { mkdtempSync, readFileSync } from 'node:fs';
+import { join } from 'node:path';
+import process from 'node:process';
+import { databaseUrl, makePostgresCluster, withPostgres } from './postgres-server.ts';
+
+/** A server of PostgreSQL to which things happen; its commits are on the disk before they are acknowledged. */
+export interface FaultyPostgres {
+  /** Connection string of the database that the services use. */
+  readonly url: string;
+  /** One statement of the superuser, in another database of the server. */
+  run(sql: string): Promise<readonly Readonly<Record<string, unknown>>[]>;
+  /** Another database, whose tables lie in this folder; its connection string. */
+  databaseOn(folder: string): Promise<string>;
+  /** SIGKILL to the server and all of its processes. */
+  crash(): Promise<void>;
+  /** An orderly end that throws everybody out. */
+  shutDown(): Promise<void>;
+  /** After one of these. Recovers what was committed. */
+  start(settings?: readonly string[]): Promise<void>;
+  /** All of its processes stand still: connections stay open, and nobody answers. */
+  suspend(): void;
+  wake(): void;
+  close(): Promise<void>;
+}
+
+const durable = ['fsync=on', 'synchronous_commit=on', 'full_page_writes=on'];
+
+const childrenOf = (pid: number): number[] =>
+  readFileSync(`/proc/${pid}/task/${pid}/children`, 'utf8').trim().split(' ').filter(Boolean).map(Number);
+
+const tell = (pid: number, signal: NodeJS.Signals): void => {
+  try {
+    process.kill(pid, signal);
+  } catch (error) {
+    // It has ended meanwhile.
+    if ((error as NodeJS.ErrnoException).code !== 'ESRCH') throw error;
+  }
+};
+
+const runAt = (url: string, sql: string) =>
+  withPostgres(url, async (client) => (await client.query<Record<string, unknown>>(sql)).rows);
+
+/** Where its data lie may be a disk of the test's own. */
+export const startFaultyPostgres = async (folder?: string): Promise<FaultyPostgres> => {
+  const cluster = await makePostgresCluster(folder);
+  let child: ChildProcess;
+  const everybody = (signal: NodeJS.Signals): void => {
+    const pid = child.pid ?? 0;
+    // The first one keeps the others: they are told after it, so that it starts none anew.
+    const children = childrenOf(pid);
+    tell(pid, signal);
+    for (const one of children) tell(one, signal);
+  };
+  const ended = async (end: () => void): Promise<void> => {
+    if (child.exitCode !== null || child.signalCode !== null) return;
+    const closed = once(child, 'close');
+    end();
+    await closed;
+  };
+  const start = async (settings: readonly string[] = []): Promise<void> => {
+    child = await cluster.start([...durable, ...settings]);
+  };
+  child = await cluster.start(durable);
+  const url = databaseUrl(cluster.url, 'services');
+  await runAt(cluster.url, 'create database services');
+  return {
+    url,
+    run: (sql) => runAt(cluster.url, sql),
+    async databaseOn(folder) {
+      const location = mkdtempSync(join(folder, 'tables-'));
+      cluster.give(location);
+      await runAt(cluster.url, `create tablespace small location '${location}'`);
+      await runAt(cluster.url, 'create database elsewhere tablespace small');
+      return databaseUrl(cluster.url, 'elsewhere');
+    },
+    crash: () => ended(() => everybody('SIGKILL')),
+    shutDown: () => ended(() => child.kill('SIGINT')),
+    start,
+    suspend: () => everybody('SIGSTOP'),
+    wake: () => everybody('SIGCONT'),
+    async close() {
+      await ended(() => {
+        everybody('SIGCONT');
+        child.kill('SIGQUIT');
+      });
+      cluster.remove();
+    },
+  };
+};
