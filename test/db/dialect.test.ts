@@ -99,6 +99,7 @@ forEachStore('an unknown table is an error of its unit only, and of no known kin
 /** A storage whose commits are counted. */
 const counted = (dialect: SqlDialect): { storage: RootStorage; commits: number[] } => {
   const commits: number[] = [];
+  const { lanes } = dialect;
   const storage = createStorage(
     {
       ...dialect,
@@ -106,6 +107,15 @@ const counted = (dialect: SqlDialect): { storage: RootStorage; commits: number[]
         commits.push(units.length);
         return dialect.commitUnits(units);
       },
+      ...(lanes !== undefined && {
+        lanes: {
+          ...lanes,
+          commit: (units, condense) => {
+            commits.push(units.length);
+            return lanes.commit(units, condense);
+          },
+        },
+      }),
     },
     true,
   );
