@@ -101,7 +101,7 @@ const turnIn =
   };
 
 /** Clients, each doing its own thing again and again. */
-export const clients: readonly ((load: Load) => Promise<void>)[] = [
+const clients: readonly ((load: Load) => Promise<void>)[] = [
   ...Array.from({ length: 6 }, () => talks),
   ...Array.from({ length: 6 }, () => asks),
   ...Array.from({ length: 3 }, () => queues),

@@ -71,7 +71,7 @@ export class Booking implements Statement {
 }
 
 /** What a booking has crossed; to be asked after it. */
-export class Question implements Statement {
+class Question implements Statement {
   readonly sql: string;
   readonly parameters: readonly unknown[];
   readonly isShared = true;
