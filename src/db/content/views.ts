@@ -35,7 +35,7 @@ export interface OpenedViews {
   close(): Promise<void>;
 }
 
-export const homeView = (folder: string): ContentView => ({
+const homeView = (folder: string): ContentView => ({
   name: 'Home',
   location: folder,
   raw: contentFiles(folder),

@@ -3,7 +3,13 @@ import { createHash } from 'node:crypto';
 import { existsSync, mkdirSync, readdirSync, readFileSync, statSync, writeFileSync } from 'node:fs';
 import { basename, join } from 'node:path';
 import { AcpError } from '../../../src/contract/errors.ts';
-import { forEachDurableService, forEachService, overHttp, type TestApp } from '../../support/app.ts';
+import {
+  forEachDurableService,
+  forEachService,
+  forEachServiceInFile,
+  overHttp,
+  type TestApp,
+} from '../../support/app.ts';
 import { eventually } from '../../support/eventually.ts';
 import { fileOf, pdf, png, readAll, recognized } from './files.ts';
 
@@ -112,7 +118,7 @@ forEachService('ATT-4 a session id has its form', async (open) => {
   assert.equal(await refusal(upload(app, 'a', 'a', 'no spaces')), '400 validation-failed');
 });
 
-forEachDurableService('ATT-6 equal bytes are two attachments; deleting one leaves the other', async (open) => {
+forEachServiceInFile('ATT-6 equal bytes are two attachments; deleting one leaves the other', async (open) => {
   const app = await open();
   const [first, second] = [await upload(app, 'same'), await upload(app, 'same')];
   assert.notEqual(first.id, second.id);
@@ -223,7 +229,7 @@ overHttp('ATT-15 another tenant neither sees nor deletes it, and equal bytes are
   assert.equal(filesOf(app).length, 1);
 });
 
-forEachDurableService('an attachment lies outside the database, for the account of the service alone', async (open) => {
+forEachServiceInFile('an attachment lies outside the database, for the account of the service alone', async (open) => {
   const app = await open();
   await upload(app, Buffer.alloc(5_000_000, 'x'));
   const [file] = filesOf(app);
