@@ -127,10 +127,7 @@ describe('a fleet whose database is in trouble', { skip, timeout: 300_000 }, () 
     );
     await Promise.all(streams.map((stream) => stream.atLeast(3)));
     const shown = new Map(streams.map(({ runId, frames }) => [runId, [...frames]]));
-    for (let round = 0; round < 3; round += 1)
-      await postgres.run(
-        "select pg_terminate_backend(pid) from pg_stat_activity where datname = 'services' and pid <> pg_backend_pid()",
-      );
+    for (let round = 0; round < 3; round += 1) await postgres.disconnectAll();
     await Promise.all(streams.map(({ ended }) => ended));
     for (const [runId, frames] of shown) {
       const log = await readLog(fleet.url, runId);
@@ -156,18 +153,14 @@ describe('a fleet whose database is in trouble', { skip, timeout: 300_000 }, () 
   });
 
   test('a database that has become read-only refuses what writes, and says why', async () => {
-    await postgres.run('alter database services set default_transaction_read_only = on');
+    await postgres.setReadonly(true);
     // As after a failover: who is connected is thrown out, and meets a server that takes no writes.
-    await postgres.run(
-      "select pg_terminate_backend(pid) from pg_stat_activity where datname = 'services' and pid <> pg_backend_pid()",
-    );
+    await postgres.disconnectAll();
     await untilRefused(fleet, 'Degraded', /read-only/);
     const runs = await call(`${fleet.url}/api/runs`);
     assert.equal(runs.status, 200, 'what is stored can still be read');
-    await postgres.run('alter database services reset default_transaction_read_only');
-    await postgres.run(
-      "select pg_terminate_backend(pid) from pg_stat_activity where datname = 'services' and pid <> pg_backend_pid()",
-    );
+    await postgres.setReadonly(false);
+    await postgres.disconnectAll();
   });
 
   test('a server with hardly a connection left is waited for or refuses, and ends no process', async () => {

@@ -3,14 +3,16 @@ import { once } from 'node:events';
 import { mkdtempSync, readFileSync } from 'node:fs';
 import { join } from 'node:path';
 import process from 'node:process';
-import { databaseUrl, makePostgresCluster, withPostgres } from './postgres-server.ts';
+import { databaseUrl, disconnectAll, executeAt, makePostgresCluster, setReadonly } from './postgres-server.ts';
 
 /** A server of PostgreSQL to which things happen; its commits are on the disk before they are acknowledged. */
 export interface FaultyPostgres {
   /** Connection string of the database that the services use. */
   readonly url: string;
-  /** One statement of the superuser, in another database of the server. */
-  run(sql: string): Promise<readonly Readonly<Record<string, unknown>>[]>;
+  /** Cuts every connection of the services. */
+  disconnectAll(): Promise<void>;
+  /** Whoever connects from now on may write, or may not, as after a failover. */
+  setReadonly(isReadonly: boolean): Promise<void>;
   /** Another database, whose tables lie in this folder; its connection string. */
   databaseOn(folder: string): Promise<string>;
   /** SIGKILL to the server and all of its processes. */
@@ -39,9 +41,6 @@ const tell = (pid: number, signal: NodeJS.Signals): void => {
   }
 };
 
-const runAt = (url: string, sql: string) =>
-  withPostgres(url, async (client) => (await client.query<Record<string, unknown>>(sql)).rows);
-
 /** Where its data lie may be a disk of the test's own. */
 export const startFaultyPostgres = async (folder?: string): Promise<FaultyPostgres> => {
   const cluster = await makePostgresCluster(folder);
@@ -64,15 +63,16 @@ export const startFaultyPostgres = async (folder?: string): Promise<FaultyPostgr
   };
   child = await cluster.start(durable);
   const url = databaseUrl(cluster.url, 'services');
-  await runAt(cluster.url, 'create database services');
+  await executeAt(cluster.url, 'create database services');
   return {
     url,
-    run: (sql) => runAt(cluster.url, sql),
+    disconnectAll: () => disconnectAll(url),
+    setReadonly: (isReadonly) => setReadonly(url, isReadonly),
     async databaseOn(folder) {
       const location = mkdtempSync(join(folder, 'tables-'));
       cluster.give(location);
-      await runAt(cluster.url, `create tablespace small location '${location}'`);
-      await runAt(cluster.url, 'create database elsewhere tablespace small');
+      await executeAt(cluster.url, `create tablespace small location '${location}'`);
+      await executeAt(cluster.url, 'create database elsewhere tablespace small');
       return databaseUrl(cluster.url, 'elsewhere');
     },
     crash: () => ended(() => everybody('SIGKILL')),

@@ -238,6 +238,26 @@ export const dropDatabase = async (name: string): Promise<void> => {
   await administer(`drop database if exists "${name}" with (force)`);
 };
 
+/** One statement of the superuser on a connection of its own. */
+export const executeAt = (url: string, sql: string): Promise<unknown> =>
+  withPostgres(url, (client) => client.query(sql));
+
+const nameOf = (url: string): string => new URL(url).pathname.slice(1);
+
+/** Cuts every connection to the database of this address. */
+export const disconnectAll = async (url: string): Promise<void> => {
+  await executeAt(
+    databaseUrl(url, 'postgres'),
+    `select pg_terminate_backend(pid) from pg_stat_activity where datname = '${nameOf(url)}'`,
+  );
+};
+
+/** Whoever connects to the database from now on may write, or may not, as after a failover. */
+export const setReadonly = async (url: string, isReadonly: boolean): Promise<void> => {
+  const setting = isReadonly ? 'set default_transaction_read_only = on' : 'reset default_transaction_read_only';
+  await executeAt(databaseUrl(url, 'postgres'), `alter database "${nameOf(url)}" ${setting}`);
+};
+
 /** An empty database on the server of this test run. */
 export const createDatabase = async (): Promise<{ readonly url: string; drop(): Promise<void> }> => {
   const name = `acp_${randomBytes(8).toString('hex')}`;

@@ -4,7 +4,7 @@ import type { Frame } from '../../../src/contract/operation.ts';
 import { type AppSetup, forEachSharedService, type OpenApp, type TestApp } from '../../support/app.ts';
 import { testClock } from '../../support/clock.ts';
 import { eventually } from '../../support/eventually.ts';
-import { administer } from '../../support/postgres-server.ts';
+import { administer, databaseUrl, disconnectAll, findPostgres } from '../../support/postgres-server.ts';
 import {
   assertWholeLog,
   collect,
@@ -298,8 +298,9 @@ forEachSharedService('RUN-17 the answer of a lost run as JSON is what became of 
 /** The database of a service is away, as one that is moved to another server; the returned function brings it back. */
 const takeDatabaseAway = async ({ folder }: TestApp): Promise<() => Promise<void>> => {
   const name = basename(folder);
+  const server = findPostgres() ?? assert.fail('services share a store on a server');
   await eventually('nobody is connected', async () => {
-    await administer(`select pg_terminate_backend(pid) from pg_stat_activity where datname = '${name}'`);
+    await disconnectAll(databaseUrl(server.url, name));
     // Somebody may have come back in between.
     return administer(`alter database "${name}" rename to "${name}_away"`).then(
       () => true,
