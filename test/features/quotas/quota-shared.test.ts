@@ -1,6 +1,7 @@
 import assert from 'node:assert/strict';
 import { setImmediate as turn } from 'node:timers/promises';
 import { ConditionFailedError } from '../../../src/db/statement.ts';
+import type { RootStorage } from '../../../src/db/storage.ts';
 import { orderlyCondensed } from '../../../src/features/quotas/quota-bookings.ts';
 import { testClock } from '../../support/clock.ts';
 import { eventually } from '../../support/eventually.ts';
@@ -48,6 +49,45 @@ forEachDurableStore('QUOTA-12 two processes admit exactly as many runs as one wo
   assert.ok(first > 0 && second > 0, `${first} and ${second}`);
   assert.equal((await one.used())?.runs, 101);
   await eventually('no hold is left', async () => (await holdsOf(storages[0])).length === 0);
+});
+
+/** Between what it reads and what it writes a decision takes long enough for any other to come in between. */
+const dawdle = (storage: RootStorage): void => {
+  const exchange = storage.exchange.bind(storage);
+  const slow = {
+    sql: 'with recursive n(i) as (select 1 union all select i + 1 from n where i < 100000) select count(*) from n',
+    parameters: [],
+  };
+  storage.exchange = async (statements) => {
+    const [lock, reading, holds] = statements;
+    if (statements.length !== 3 || lock === undefined || reading === undefined || holds === undefined)
+      return exchange(statements);
+    const answers = await exchange([lock, reading, slow, holds]);
+    return answers.filter((_, index) => index !== 2);
+  };
+};
+
+forEachDurableStore('QUOTA-12 of two processes that ask for a last place at once one gets it', async (t, kind) => {
+  const storages = await openForTwo(t, kind);
+  for (const storage of storages) dawdle(storage);
+  const limits = { maxRuns: 1 };
+  const processes = storages.map((storage, index) => openSharedQuotas(storage, { limits, holder: `p${index}` }));
+  const tenants = Array.from({ length: 6 }, (_, index) => `tenant-${index}`);
+  const gone = new AbortController();
+  const placesOf = (tenantId: string) =>
+    processes.map(async ({ admission }) => {
+      const place = await admission.admit({ ...request, tenantId, signal: gone.signal });
+      return place === null ? 0 : 1;
+    });
+  const asked = tenants.map(placesOf);
+  await Promise.all(asked.map((ofTenant) => Promise.race(ofTenant)));
+  gone.abort();
+  const places = await Promise.all(asked.map((ofTenant) => Promise.allSettled(ofTenant)));
+  const given = places.map((ofTenant) => ofTenant.filter(({ status }) => status === 'fulfilled').length);
+  assert.deepEqual(
+    given,
+    tenants.map(() => 1),
+  );
 });
 
 forEachDurableStore(
