@@ -128,7 +128,12 @@ test('only this user can read who owns the store', async (t) => {
   const lock = await acquireOwnership(file, { waitMs: 0 });
   t.after(() => lock.release());
   assert.equal(statSync(`${file}.owner`).mode & 0o777, 0o600);
-  assert.deepEqual(Object.keys(JSON.parse(readFileSync(`${file}.owner`, 'utf8'))), ['pid', 'url', 'startedAt']);
+  assert.deepEqual(Object.keys(JSON.parse(readFileSync(`${file}.owner`, 'utf8'))), [
+    'pid',
+    'url',
+    'startedAt',
+    'readOnly',
+  ]);
 });
 
 test('an owner file that says nonsense does not hide that there is an owner', async (t) => {
@@ -136,7 +141,7 @@ test('an owner file that says nonsense does not hide that there is an owner', as
   const lock = await acquireOwnership(file, { waitMs: 0 });
   t.after(() => lock.release());
   writeFileSync(`${file}.owner`, '{"pid":');
-  assert.deepEqual(await readOwner(file), { pid: null, url: null, startedAt: null });
+  assert.deepEqual(await readOwner(file), { pid: null, url: null, startedAt: null, readOnly: false });
   assert.match(await refusal(file), /owned by another process;/);
 });
 
