@@ -164,8 +164,9 @@ forEachDurableService('a service that is closed leaves nothing open', async (ope
   const gate = new Gate();
   // What tests of a kind of store keep open for all of them is opened by the first.
   await (await open()).close();
-  // A request whose callback is running still counts, and this test may begin within the one that ended the last test.
-  await new Promise((resolve) => setImmediate(resolve));
+  // A request whose callback is running still counts, and this test may begin within the one that ended the last test;
+  // connections to a database end when the other side has heard of it.
+  for (let turn = 0; turn < 100; turn += 1) await new Promise((resolve) => setTimeout(resolve, 1));
   const before = held();
   const app = await open({ ...waitingSetup(gate), simulator: {} });
   await app.createAgent({ name: 'wired', model: { provider: 'local', model: 'any' } });
@@ -178,7 +179,7 @@ forEachDurableService('a service that is closed leaves nothing open', async (ope
   assert.equal(eventsOf(await reading).at(-1)?.['error'].type, 'shutdown');
   await app.close();
   // Sockets report their end one turn of the event loop after it.
-  for (let turn = 0; turn < 10 && held().length > before.length; turn += 1)
-    await new Promise((resolve) => setImmediate(resolve));
+  for (let turn = 0; turn < 100 && held().length > before.length; turn += 1)
+    await new Promise((resolve) => setTimeout(resolve, 1));
   assert.deepEqual(held(), before);
 });
