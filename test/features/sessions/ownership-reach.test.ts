@@ -1,3 +1,4 @@
+// A process of its own: it finds runs by the time in their ids, which files that move the clock ahead take along.
 import assert from 'node:assert/strict';
 import { forEachDurableService, forEachService, type OpenApp } from '../../support/app.ts';
 import { calls, decide, openApprovals, pendingOf } from '../approvals/approval-world.ts';
