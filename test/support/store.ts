@@ -9,6 +9,7 @@ import { migrations } from '../../migrations/index.ts';
 import type { SqlDialect } from '../../src/db/dialect.ts';
 import { migrate } from '../../src/db/migrate.ts';
 import { createSqliteDialect } from '../../src/db/sqlite/dialect.ts';
+import type { Statement } from '../../src/db/statement.ts';
 import { createStorage, type RootStorage } from '../../src/db/storage.ts';
 import { type Fault, faults } from './faults.ts';
 import { findPostgres } from './postgres-server.ts';
@@ -168,3 +169,9 @@ export const forEachDurableStore = (
   name: string,
   body: (context: TestContext, store: TestStore) => Promise<void>,
 ): void => forEachStore(name, body, durableStores);
+
+/** A read that takes a while on every store. */
+export const slowRead: Statement = {
+  sql: 'with recursive n(i) as (select 1 union all select i + 1 from n where i < 100000) select count(*) from n',
+  parameters: [],
+};

@@ -5,7 +5,7 @@ import type { RootStorage } from '../../../src/db/storage.ts';
 import { orderlyCondensed } from '../../../src/features/quotas/quota-bookings.ts';
 import { testClock } from '../../support/clock.ts';
 import { eventually } from '../../support/eventually.ts';
-import { forEachDurableStore, openForTwo, storedRows } from '../../support/store.ts';
+import { forEachDurableStore, openForTwo, slowRead, storedRows } from '../../support/store.ts';
 import { createTown, openSharedQuotas, type SharedQuotas } from './shared-world.ts';
 
 const { signal } = new AbortController();
@@ -54,15 +54,11 @@ forEachDurableStore('QUOTA-12 two processes admit exactly as many runs as one wo
 /** Between what it reads and what it writes a decision takes long enough for any other to come in between. */
 const dawdle = (storage: RootStorage): void => {
   const exchange = storage.exchange.bind(storage);
-  const slow = {
-    sql: 'with recursive n(i) as (select 1 union all select i + 1 from n where i < 100000) select count(*) from n',
-    parameters: [],
-  };
   storage.exchange = async (statements) => {
     const [lock, reading, holds] = statements;
     if (statements.length !== 3 || lock === undefined || reading === undefined || holds === undefined)
       return exchange(statements);
-    const answers = await exchange([lock, reading, slow, holds]);
+    const answers = await exchange([lock, reading, slowRead, holds]);
     return answers.filter((_, index) => index !== 2);
   };
 };
