@@ -4,7 +4,6 @@ import { existsSync, mkdirSync, readdirSync, readFileSync, statSync, writeFileSy
 import { basename, join } from 'node:path';
 import { AcpError } from '../../../src/contract/errors.ts';
 import {
-  forEachDurableService,
   forEachService,
   forEachServiceInFile,
   overHttp,
