@@ -3,12 +3,7 @@ import { createHash } from 'node:crypto';
 import { existsSync, mkdirSync, readdirSync, readFileSync, statSync, writeFileSync } from 'node:fs';
 import { basename, join } from 'node:path';
 import { AcpError } from '../../../src/contract/errors.ts';
-import {
-  forEachService,
-  forEachServiceInFile,
-  overHttp,
-  type TestApp,
-} from '../../support/app.ts';
+import { forEachService, forEachServiceInFile, overHttp, type TestApp } from '../../support/app.ts';
 import { eventually } from '../../support/eventually.ts';
 import { fileOf, pdf, png, readAll, recognized } from './files.ts';
 
