@@ -1,11 +1,8 @@
 import type { LazyUnit } from './batched-writes.ts';
-import type { CommitPath } from './commit-queue.ts';
+import { type CommitPath, enoughUnits, gather } from './commit-queue.ts';
 import type { CommitLanesOf, Condense, UnitResult } from './dialect.ts';
 import type { Statement } from './statement.ts';
 
-// As for one lane: a commit costs much by itself and little for each unit, so a group that grows waits for a few turns.
-const maxTurns = 5;
-const enoughUnits = 64;
 // A commit that takes longer waits for a disk or a lock: others do not wait with it.
 const stallMs = 25;
 
@@ -51,12 +48,6 @@ export class CommitLanes implements CommitPath {
     this.#schedule();
   }
 
-  write(statements: readonly Statement[]): Promise<void> {
-    return new Promise((resolve, reject) => {
-      this.enqueue({ collect: () => statements, committed: resolve, failed: reject });
-    });
-  }
-
   async close(): Promise<void> {
     this.#closed = true;
     while (this.#pending.length + this.#flights.size + this.#waits.size > 0) {
@@ -70,7 +61,10 @@ export class CommitLanes implements CommitPath {
     if (this.#scheduled || this.#pending.length === 0) return;
     if (this.#flights.size === 0 || this.#pending.length >= enoughUnits) {
       this.#scheduled = true;
-      setImmediate(() => this.#gather(1, 1));
+      gather(
+        () => this.#pending.length,
+        () => this.#start(),
+      );
     } else this.#stallTimer ??= setTimeout(() => this.#stalled(), stallMs);
   }
 
@@ -78,12 +72,6 @@ export class CommitLanes implements CommitPath {
     this.#stallTimer = null;
     // A lane that began a moment ago has its time, too.
     if (this.#flights.size > 0 && performance.now() - this.#lastStart < stallMs) this.#schedule();
-    else this.#start();
-  }
-
-  #gather(units: number, turn: number): void {
-    const { length } = this.#pending;
-    if (length > units && length < enoughUnits && turn < maxTurns) setImmediate(() => this.#gather(length, turn + 1));
     else this.#start();
   }
 

@@ -5,10 +5,20 @@ import type { Statement } from './statement.ts';
 // A commit costs by the pages that it touches, and those hardly grow with the group. So a group that grew in the last turn of
 // the event loop waits for one more; these bound what the first of its units waits.
 const maxTurns = 5;
-const enoughUnits = 64;
+export const enoughUnits = 64;
+
+/** Starts a group in the next turn of the event loop, or in a later one while it grows. A unit alone is written at once. */
+export const gather = (pending: () => number, start: () => void): void => {
+  const look = (before: number, turn: number): void => {
+    const units = pending();
+    if (units > before && units < enoughUnits && turn < maxTurns) setImmediate(look, units, turn + 1);
+    else start();
+  };
+  setImmediate(look, 1, 1);
+};
 
 /** The batched path of a store, for who opens and closes it. */
-export interface CommitPath extends BatchedWrites {
+export interface CommitPath extends Omit<BatchedWrites, 'write'> {
   /** Writes what is pending and refuses everything after it. */
   close(): Promise<void>;
 }
@@ -42,12 +52,6 @@ export class CommitQueue implements CommitPath {
     if (!this.#scheduled && this.#running === null) this.#schedule();
   }
 
-  write(statements: readonly Statement[]): Promise<void> {
-    return new Promise((resolve, reject) => {
-      this.enqueue({ collect: () => statements, committed: resolve, failed: reject });
-    });
-  }
-
   async close(): Promise<void> {
     this.#closed = true;
     while (this.#pending.length > 0 || this.#running !== null) {
@@ -58,14 +62,10 @@ export class CommitQueue implements CommitPath {
 
   #schedule(): void {
     this.#scheduled = true;
-    setImmediate(() => this.#gather(1, 1));
-  }
-
-  /** A unit alone is written at once. `units` were pending a turn ago. */
-  #gather(units: number, turn: number): void {
-    const { length } = this.#pending;
-    if (length > units && length < enoughUnits && turn < maxTurns) setImmediate(() => this.#gather(length, turn + 1));
-    else this.#start();
+    gather(
+      () => this.#pending.length,
+      () => this.#start(),
+    );
   }
 
   #start(): void {

@@ -98,8 +98,9 @@ export const createStorage = (
   const batch: BatchedWrites = {
     write(statements) {
       refuseInTransaction();
-      return queue.write(statements).catch((error: unknown) => {
-        throw translateStoreError(dialect.classify, error);
+      return new Promise((resolve, reject) => {
+        const failed = (error: unknown): void => reject(translateStoreError(dialect.classify, error));
+        queue.enqueue({ collect: () => statements, committed: resolve, failed });
       });
     },
     enqueue(unit) {

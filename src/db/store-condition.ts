@@ -55,6 +55,12 @@ export const createStoreCondition = (
     log.error({ path, error }, words[next]);
   };
 
+  const failed = (error: unknown): void => {
+    const failure = classify(error);
+    if (isPassing(failure) || failure === trouble) return;
+    enter(failure, error);
+  };
+
   return {
     /** Null: writes succeed, as far as anybody has tried. */
     get trouble(): StoreTrouble | null {
@@ -70,10 +76,15 @@ export const createStoreCondition = (
       log.warn({ path }, heldWords);
     },
     /** A statement failed. */
-    failed(error: unknown): void {
-      const failure = classify(error);
-      if (isPassing(failure) || failure === trouble) return;
-      enter(failure, error);
+    failed,
+    /** The work, whose failure says how the place does. */
+    async noted<T>(work: () => Promise<T>): Promise<T> {
+      try {
+        return await work();
+      } catch (error) {
+        failed(error);
+        throw error;
+      }
     },
     /** A write of the watch went through. */
     works(): void {

@@ -1,6 +1,7 @@
 import { createCipheriv, createDecipheriv, createHash, randomBytes } from 'node:crypto';
 import { AcpError } from '../../contract/errors.ts';
 import { type ContentCipher, isDecryptionFailure, keyNameOf, type StoredPlace } from '../../core/content-cipher.ts';
+import { readChunks } from './chunks.ts';
 import {
   type AmendableDraft,
   type ContentDraft,
@@ -124,17 +125,7 @@ const sealedDraft = (draft: AmendableDraft, cipher: ContentCipher): ContentDraft
         await put(full, false);
       }
     },
-    async read(offset, length) {
-      const parts: Buffer[] = [];
-      for (let at = offset; at < offset + length; ) {
-        const from = at % chunkBytes;
-        const part = (await chunkAt(Math.floor(at / chunkBytes))).subarray(from, from + offset + length - at);
-        if (part.length === 0) break;
-        parts.push(part);
-        at += part.length;
-      }
-      return Buffer.concat(parts);
-    },
+    read: (offset, length) => readChunks(chunkAt, chunkBytes, offset, length),
     async keep(place) {
       // Once, also when it is kept a second time.
       if (!isSealed) {

@@ -31,6 +31,7 @@ export const watchContents = (
   log: Pick<Logger, 'error' | 'warn'>,
 ) => {
   const condition = createStoreCondition(folder, classifyFile, log, words);
+  const { noted } = condition;
   const files = contentFiles(folder, () => {
     // First: below a folder that is gone as a whole nothing is made anew either.
     const refused = storeRefusal();
@@ -48,14 +49,6 @@ export const watchContents = (
   };
   const watch = startStoreWatch([folder], { probeWrite }, condition, log);
 
-  const noted = async <T>(work: () => Promise<T>): Promise<T> => {
-    try {
-      return await work();
-    } catch (error) {
-      condition.failed(error);
-      throw error;
-    }
-  };
   const notedDraft = (draft: AmendableDraft): AmendableDraft => ({
     ...draft,
     write: (bytes) => noted(() => draft.write(bytes)),

@@ -1,5 +1,6 @@
 import { AcpError } from '../../../contract/errors.ts';
 import { ConditionFailedError } from '../../statement.ts';
+import { readChunks } from '../chunks.ts';
 import type { ContentIndex } from '../content-index.store.ts';
 import type { ByteRange, ContentSpace, SpaceDraft } from './space.ts';
 
@@ -50,17 +51,7 @@ const createDraft = (index: ContentIndex, id: string, now: () => number): SpaceD
         at += copied;
       }
     },
-    async read(offset, length) {
-      const parts: Buffer[] = [];
-      for (let at = offset; at < offset + length; ) {
-        const from = at % chunkBytes;
-        const part = (await chunkAt(Math.floor(at / chunkBytes))).subarray(from, from + offset + length - at);
-        if (part.length === 0) break;
-        parts.push(part);
-        at += part.length;
-      }
-      return Buffer.concat(parts);
-    },
+    read: (offset, length) => readChunks(chunkAt, chunkBytes, offset, length),
     async finish() {
       if (pending.length === 0 && stored > 0) return;
       const last = pending;

@@ -26,16 +26,9 @@ export const watchSpace = async (
 ): Promise<WatchedSpace> => {
   const { keptIn, location, words } = space;
   const condition = createStoreCondition(location, space.classify, log, words);
+  const { noted } = condition;
   const markers = storage.stores(placeMarkerStore);
 
-  const noted = async <T>(work: () => Promise<T>): Promise<T> => {
-    try {
-      return await work();
-    } catch (error) {
-      condition.failed(error);
-      throw error;
-    }
-  };
   /** The marker is in the store first: processes that start at once agree on it, and whoever comes next writes it, too. */
   const identify = async (): Promise<boolean> => {
     const present = await noted(space.marker);
