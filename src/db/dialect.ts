@@ -22,6 +22,8 @@ export type Condense = (statements: readonly Statement[]) => readonly Statement[
 
 export type StoreFailure =
   | 'unique-violation'
+  /** A text has a character that the database cannot hold, whoever writes it. */
+  | 'unstorable-text'
   /** Transactions of others were in the way, each time that it was tried. */
   | 'conflict'
   /** A statement took longer than it may, or waited as long for a connection. */

@@ -9,6 +9,7 @@ import { type ContentView, openViews } from './content/views.ts';
 import { migrationStatus } from './migrate.ts';
 import { type OpenOptions, openCopy, openStorage, storeFile } from './open-storage.ts';
 import type { RootStorage } from './storage.ts';
+import { NoStoreError } from './store-failure.ts';
 import { storePlace } from './store-place.ts';
 
 export interface MoveOptions extends OpenOptions {
@@ -37,7 +38,7 @@ interface OpenedForMove {
 const openForMove = async (options: MoveOptions): Promise<OpenedForMove> => {
   const isServer = storePlace(options).provider === 'Postgres';
   const path = isServer ? null : storeFile(options);
-  if (path !== null && !existsSync(path)) throw new AcpError('store-unavailable', `There is no store at ${path}.`);
+  if (path !== null && !existsSync(path)) throw new NoStoreError(path);
   const homeFolder = path === null ? null : contentFolder(path);
   if (path !== null && !options.removeSource) {
     const storage = openCopy({ ...options, location: path });

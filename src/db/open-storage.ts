@@ -28,6 +28,7 @@ import { startWatchdog } from './sqlite/watchdog.ts';
 import { watchForHold } from './sqlite/write-hold.ts';
 import { createStorage, type RootStorage } from './storage.ts';
 import { createStoreCondition, type StoreCondition, type StoreTrouble } from './store-condition.ts';
+import { NoStoreError } from './store-failure.ts';
 import { type PlaceOptions, postgresOptions, type StorePlace, storePlace } from './store-place.ts';
 
 export interface StoreOptions extends PlaceOptions {
@@ -341,14 +342,14 @@ const readOnServer = async (options: StoreOptions): Promise<ReadableStorage> => 
     throw server.failure(error);
   }
   await close();
-  throw new AcpError('store-unavailable', `There is no store at ${storeName(options)}.`);
+  throw new NoStoreError(storeName(options));
 };
 
 /** Opens an existing store for reading, whoever serves it. Throws `store-unavailable` when there is none. */
 export const openForReading = async (options: StoreOptions): Promise<ReadableStorage> => {
   if (storePlace(options).provider === 'Postgres') return readOnServer(options);
   const path = storeFile(options);
-  if (!existsSync(path)) throw new AcpError('store-unavailable', `There is no store at ${path}.`);
+  if (!existsSync(path)) throw new NoStoreError(path);
   const storage = storageOn(createDialect(options, path, true), true, options);
   return { storage, path, close: () => storage.close() };
 };

@@ -9,6 +9,7 @@ import { openForReading, type StoreOptions } from './open-storage.ts';
 import type { ServerFacts } from './postgres/server-facts.ts';
 import { checkRunLogs } from './run-logs-check.ts';
 import type { Storage } from './storage.ts';
+import { NoStoreError } from './store-failure.ts';
 import { type StorePlace, storePlace } from './store-place.ts';
 import { countRowsOfTables } from './table-counts.ts';
 
@@ -42,8 +43,6 @@ export const serverPlace = (options: StoreOptions): ServerPlace | null => {
   return place.provider === 'Postgres' ? place : null;
 };
 
-const noStore = /^There is no store at/;
-
 /** Whether the schema of a store on a server has its tables. */
 export const hasStore = async (options: StoreOptions): Promise<boolean> => {
   try {
@@ -51,7 +50,7 @@ export const hasStore = async (options: StoreOptions): Promise<boolean> => {
     await close();
     return true;
   } catch (error) {
-    if (error instanceof AcpError && noStore.test(error.message)) return false;
+    if (error instanceof NoStoreError) return false;
     throw error;
   }
 };

@@ -3,7 +3,7 @@ import type { Logger } from '../core/logger.ts';
 import type { StoreFailure } from './dialect.ts';
 
 /** What passes by itself, or is not about the store. */
-type Passing = 'unique-violation' | 'conflict' | 'slow' | 'busy' | null;
+type Passing = 'unique-violation' | 'unstorable-text' | 'conflict' | 'slow' | 'busy' | null;
 
 /** Why writes fail. A lock of another program passes by itself and is none. */
 export type StoreTrouble = Exclude<StoreFailure, Passing> | 'moved';
@@ -14,7 +14,14 @@ export type StoreCondition = ReturnType<typeof createStoreCondition>;
 /** What the log and callers are told of it. */
 export type ConditionWords = Readonly<Record<StoreTrouble | 'works' | 'returned' | 'refusal', string>>;
 
-const passing: ReadonlySet<StoreFailure> = new Set<Passing>(['unique-violation', 'conflict', 'slow', 'busy', null]);
+const passing: ReadonlySet<StoreFailure> = new Set<Passing>([
+  'unique-violation',
+  'unstorable-text',
+  'conflict',
+  'slow',
+  'busy',
+  null,
+]);
 const isPassing = (failure: StoreFailure): failure is Passing => passing.has(failure);
 
 const storeWords: ConditionWords = {

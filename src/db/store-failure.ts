@@ -11,6 +11,13 @@ const reasons = {
   unavailable: 'The store cannot be reached.',
 } as const;
 
+/** Nothing is where a store is looked for. */
+export class NoStoreError extends AcpError {
+  constructor(where: string) {
+    super('store-unavailable', `There is no store at ${where}.`);
+  }
+}
+
 // A full disk or a lock of another program passes within seconds or needs a person; asking sooner helps neither.
 const retryAfterMs = 5000;
 
@@ -21,5 +28,7 @@ const retryAfterMs = 5000;
 export const translateStoreError = (classify: (error: unknown) => StoreFailure, error: unknown): unknown => {
   const failure = classify(error);
   if (failure === null || failure === 'unique-violation') return error;
+  if (failure === 'unstorable-text')
+    return new AcpError('validation-failed', 'The store takes no text with the character U+0000.', { cause: error });
   return new AcpError('store-unavailable', reasons[failure], { cause: error, details: { retryAfterMs } });
 };

@@ -120,6 +120,8 @@ const startProcess = async (folder: string, token: string, settings: Settings): 
 const startFleet = async (count: number, folder: string, token: string, settings: Settings): Promise<Process> => {
   const database = await createDatabase();
   const shared = {
+    // The rules ask one process after another; by default a run of another one is not to be canceled here.
+    'Service:RunCancellation:Forward': 'true',
     ...settings,
     'Service:Persistence:Provider': 'Postgres',
     'Service:Persistence:Postgres:ConnectionString': database.url,

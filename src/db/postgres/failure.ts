@@ -25,6 +25,9 @@ export class NoFreeConnectionError extends Error {
 // SQLSTATE, appendix A of PostgreSQL's manual: a code of five characters, or its class by the first two.
 const failures: Readonly<Record<string, StoreFailure>> = {
   '23505': 'unique-violation',
+  // A NUL byte, in a text or as an escape in JSON.
+  '22021': 'unstorable-text',
+  '22P05': 'unstorable-text',
   '53100': 'full',
   '25006': 'read-only',
   '55P03': 'busy',

@@ -72,6 +72,7 @@ const systemReasons: Readonly<Record<string, string>> = {
 
 const storeReasons: Readonly<Record<Exclude<StoreFailure, null>, string>> = {
   'unique-violation': 'its content is not what it should be',
+  'unstorable-text': 'its content is not what it should be',
   conflict: 'another program has changed it meanwhile',
   slow: 'it took too long',
   full: 'its disk is full; make room there, then start again',

@@ -6,6 +6,7 @@ import { AcpError } from '../../../src/contract/errors.ts';
 import { defaultRole, grantedRole } from '../../../src/features/security/keys.service.ts';
 import { keyStore } from '../../../src/features/security/keys.store.ts';
 import { forEachDurableService } from '../../support/app.ts';
+import { refusal } from '../runs/run-calls.ts';
 import { admin, bearer, createHouse, request } from './security-fixture.ts';
 
 const refused = (code: string, member?: Record<string, unknown>) => (error: unknown) => {
@@ -192,3 +193,19 @@ test('KEY-9 an expired key is listed as inactive and can still be revoked', asyn
   assert.equal(await house.security.hasActiveKey(), false);
   assert.equal((await house.call('keys.remove', admin('default'), { params: { id: record.id } })).status, 204);
 });
+
+forEachDurableService(
+  'a name with U+0000 is kept as it is or refused as bad input, and leaves nothing half-written',
+  async (open) => {
+    const app = await open();
+    const before = (await app.client.keys.list({ query: {} })).body.length;
+    const [created] = await Promise.allSettled([
+      app.client.keys.create({ body: { name: 'a\u0000b', role: 'Reader', scopes: [] } }),
+    ]);
+    if (created.status === 'rejected')
+      assert.equal((await refusal(Promise.reject(created.reason))).code, 'validation-failed');
+    else assert.equal(created.value.body.record.name, 'a\u0000b');
+    const after = (await app.client.keys.list({ query: {} })).body;
+    assert.equal(after.length, created.status === 'rejected' ? before : before + 1);
+  },
+);
