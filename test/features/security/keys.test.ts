@@ -200,11 +200,13 @@ forEachDurableService(
     const app = await open();
     const before = (await app.client.keys.list({ query: {} })).body.length;
     const [created] = await Promise.allSettled([
-      app.client.keys.create({ body: { name: 'a\u0000b', role: 'Reader', scopes: [] } }),
+      app.client.keys.create({ body: { name: 'a\u0000b', role: 'Reader', scopes: ['RunsRead'] } }),
     ]);
-    if (created.status === 'rejected')
-      assert.equal((await refusal(Promise.reject(created.reason))).code, 'validation-failed');
-    else assert.equal(created.value.body.record.name, 'a\u0000b');
+    if (created.status === 'rejected') {
+      const problem = await refusal(Promise.reject(created.reason));
+      assert.equal(problem.code, 'validation-failed');
+      assert.match(problem.detail, /U\+0000/);
+    } else assert.equal(created.value.body.record.name, 'a\u0000b');
     const after = (await app.client.keys.list({ query: {} })).body;
     assert.equal(after.length, created.status === 'rejected' ? before : before + 1);
   },
