@@ -125,6 +125,13 @@ export const createTable = <R>({ read, keyOf }: TableSource<R>, side: TableSide)
     next ??= running.done.then(restart, restart);
     return next;
   };
+  const upToDate = async (): Promise<void> => {
+    const underWayBefore = running;
+    await (underWayBefore?.done ?? start());
+    // It may have begun too long ago for its answer to be of use; one that begins now is asked for once.
+    if (underWayBefore !== null && isStale()) await again();
+    rows();
+  };
   const tell = (error?: unknown): void => {
     if (isTold) return;
     isTold = true;
@@ -154,7 +161,7 @@ export const createTable = <R>({ read, keyOf }: TableSource<R>, side: TableSide)
         rows().set(keyOf(row), row);
         ahead.set(keyOf(row), row);
       },
-      current: () => (isStale() ? (running?.done ?? start()).then(() => void rows()) : null),
+      current: () => (isStale() ? upToDate() : null),
       refresh: () => (maxAgeMs === null ? Promise.resolve() : again()),
       onRead: (listener) => void listeners.push(listener),
     },

@@ -202,6 +202,20 @@ test('a read that hangs does not keep the table from being read by another one, 
   assert.deepEqual([...stops.rows.keys()], ['a']);
 });
 
+test('a call that meets a read whose answer comes too late waits for one that begins now', async (t) => {
+  const store = sharedRows();
+  const { clock, stops } = await openProcess(t, store);
+  const held = Promise.withResolvers<void>();
+  store.held = held;
+  await clock.advance(sharedAgeMs * 10);
+  const waiting = stops.current();
+  store.held = null;
+  store.commit(stop('a'));
+  held.resolve();
+  await waiting;
+  assert.deepEqual([...stops.rows.keys()], ['a']);
+});
+
 test('an entry is dropped when another process announces that it changed, and all of them when that may be missed', async () => {
   const hub = announcementHub();
   const values: Record<string, number> = { a: 1, b: 1 };

@@ -9,6 +9,7 @@ import { type JobHandler, type JobResult, LeaseLostError } from '../../src/sched
 import { createJobTelemetry } from '../../src/scheduler/job-telemetry.ts';
 import { createJobWorker, type JobWorkerOptions } from '../../src/scheduler/job-worker.ts';
 import { testClock } from '../support/clock.ts';
+import { eventually } from '../support/eventually.ts';
 import { forEachDurableStore, openForTwo, type TestStore } from '../support/store.ts';
 
 const leaseMs = 10_000;
@@ -334,6 +335,11 @@ forEachDurableStore(
     one.worker.stop();
     one.end('a', { status: 'Released' });
     await settle();
+    // No time passes: it is told of, and not found by looking.
+    await eventually(
+      'the other one has the job',
+      async () => (await row('a'))[1] === 'two' && (await row('a'))[0] === 'Running',
+    );
     assert.deepEqual(await row('a'), ['Running', 'two', 1]);
     two.end('a');
     await Promise.all([one.worker.idle(), two.worker.idle()]);

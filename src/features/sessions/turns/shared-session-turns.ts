@@ -80,7 +80,10 @@ export const createSharedSessionTurns = (deps: SharedSessionTurnDeps): SessionTu
 
   /** Whoever is the next: the run that holds the session, else the first in line. */
   const next = async (tenantId: string, sessionId: string): Promise<string | null> => {
-    const [row, line] = await Promise.all([store.get(tenantId, sessionId), places.line(tenantId, sessionId, now())]);
+    // The line first: a run takes the session and leaves the line in one unit, and a row from before that would have the
+    // one behind it come too early.
+    const line = await places.line(tenantId, sessionId, now());
+    const row = await store.get(tenantId, sessionId);
     return row !== undefined && locks.isLocked(row) ? row.active_run_id : (line[0]?.run_id ?? null);
   };
 
