@@ -89,11 +89,11 @@ test('RUN-41 a second cancel meanwhile is accepted as well', async (t) => {
 forEachDurableService('RUN-20 a JSON answer of a cancelled run is a conflict', async (open) => {
   const gate = new Gate();
   const { client } = await open(waitingSetup(gate));
-  const answer = start(client, 'helper', { message: 'wait', stream: false });
+  const refused = refusal(start(client, 'helper', { message: 'wait', stream: false }));
   await gate.reached;
   const [run] = await listRuns(client);
   await client.runs.cancel({ params: { runId: run?.id ?? '' } });
-  const problem = await refusal(answer);
+  const problem = await refused;
   assert.deepEqual([problem.status, problem.code, problem.errorType], [409, 'run-canceled', 'canceled']);
 });
 

@@ -2,6 +2,7 @@ import assert from 'node:assert/strict';
 import { sessionStore } from '../../../src/features/sessions/index.ts';
 import { sessionBranchStore } from '../../../src/features/sessions/session-branches.store.ts';
 import { forEachDurableService, forEachService, type TestApp } from '../../support/app.ts';
+import { eventually } from '../../support/eventually.ts';
 import {
   collect,
   enqueue,
@@ -116,20 +117,28 @@ forEachDurableService(
   },
 );
 
-forEachDurableService('SESS-20 of two turns that begin at once one runs, and the other is refused', async (open) => {
-  const app = await open({ agents: [{ name: 'helper' }] });
-  for (const sessionId of ['new', 'new']) {
-    const turns = await Promise.allSettled(
-      ['one', 'two', 'three'].map((message) => start(app.client, 'helper', { message, sessionId, stream: false })),
+forEachDurableService(
+  'SESS-20 of turns that begin at once one runs, and the others are refused as long as it does',
+  async (open) => {
+    const gate = new Gate();
+    const app = await open(waitingSetup(gate));
+    const turn = () => start(app.client, 'helper', { message: 'wait', sessionId: 'new', stream: false });
+    const problems: string[] = [];
+    const turns = [turn(), turn(), turn()].map((answer) =>
+      answer.catch(async (error) => problems.push((await refusal(Promise.reject(error))).code)),
     );
-    const refused = turns.filter((turn) => turn.status === 'rejected');
-    assert.equal(refused.length, 2);
-    for (const { reason } of refused) assert.equal((await refusal(Promise.reject(reason))).code, 'session-busy');
-  }
-  const session = await getSession(app.client, 'new');
-  assert.deepEqual([session.version, session.messageCount], [2, 4]);
-  assert.equal((await listRuns(app.client)).length, 2);
-});
+    await eventually('two are refused while the third runs', () => problems.length === 2);
+    gate.open();
+    await Promise.all(turns);
+    assert.deepEqual(problems, ['session-busy', 'session-busy']);
+    const again = await Promise.allSettled([turn(), turn(), turn()]);
+    assert.ok(again.some(({ status }) => status === 'fulfilled'));
+    const session = await getSession(app.client, 'new');
+    const saved = 1 + again.filter(({ status }) => status === 'fulfilled').length;
+    assert.deepEqual([session.version, session.messageCount], [saved, saved * 4]);
+    assert.equal((await listRuns(app.client)).length, saved);
+  },
+);
 
 forEachDurableService('SESS-12 a turn and a deletion at once: one of them goes first', async (open) => {
   const app = await open({ agents: [{ name: 'helper' }] });
