@@ -42,6 +42,7 @@ export interface OpenedPostgres {
 
 const reasons: Readonly<Record<Exclude<StoreFailure, null>, string>> = {
   'unique-violation': 'its content is not what it should be',
+  'unstorable-text': 'its content is not what it should be',
   conflict: 'another process changes it at the same time; start again',
   slow: 'it took too long',
   busy: 'another process holds a lock on it',

@@ -198,7 +198,7 @@ forEachDurableService(
   'a name with U+0000 is kept as it is or refused as bad input, and leaves nothing half-written',
   async (open) => {
     const app = await open();
-    const before = (await app.client.keys.list({ query: {} })).body.length;
+    const before = (await app.client.keys.list({})).body.length;
     const [created] = await Promise.allSettled([
       app.client.keys.create({ body: { name: 'a\u0000b', role: 'Reader', scopes: ['RunsRead'] } }),
     ]);
@@ -207,7 +207,7 @@ forEachDurableService(
       assert.equal(problem.code, 'validation-failed');
       assert.match(problem.detail, /U\+0000/);
     } else assert.equal(created.value.body.record.name, 'a\u0000b');
-    const after = (await app.client.keys.list({ query: {} })).body;
+    const after = (await app.client.keys.list({})).body;
     assert.equal(after.length, created.status === 'rejected' ? before : before + 1);
   },
 );
