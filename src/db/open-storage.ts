@@ -29,7 +29,7 @@ import { watchForHold } from './sqlite/write-hold.ts';
 import { createStorage, type RootStorage } from './storage.ts';
 import { createStoreCondition, type StoreCondition, type StoreTrouble } from './store-condition.ts';
 import { NoStoreError } from './store-failure.ts';
-import { type PlaceOptions, postgresOptions, type StorePlace, storePlace } from './store-place.ts';
+import { type PlaceOptions, postgresOptions, type StorePlace, signingKeyFile, storePlace } from './store-place.ts';
 
 export interface StoreOptions extends PlaceOptions {
   readonly tablePrefix: string;
@@ -142,7 +142,7 @@ const openInMemory = async (options: OpenOptions): Promise<OpenedStorage> => {
 /** What lies beside the file of a store, so that it stays when the store is restored from a copy. */
 const beside = (path: string) => ({
   place: { provider: 'Sqlite', path } as const,
-  signingKeyFile: `${path}.audit-key.pem`,
+  signingKeyFile: signingKeyFile(path),
 });
 
 const prepareSchema = async (storage: RootStorage, options: OpenOptions): Promise<readonly string[]> => {

@@ -36,3 +36,6 @@ export const storePlace = (options: PlaceOptions): StorePlace => {
   const path = filePath(options.location);
   return path === null ? { provider: 'Memory' } : { provider: 'Sqlite', path };
 };
+
+/** Where the key that signs exports of the audit trail is, or will be, beside the file of a store. */
+export const signingKeyFile = (path: string): string => `${path}.audit-key.pem`;

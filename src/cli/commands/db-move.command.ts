@@ -37,6 +37,13 @@ const writeReport = async ({ terminal, print }: Session, report: MoveReport): Pr
   if (filled.length > 0) await print(filled, report.dryRun ? ['table', 'rows'] : ['table', 'rows', 'hash']);
   for (const finding of report.findings) await terminal.write(`${terminal.style.red('✗')} ${finding}\n`);
   await terminal.write(`${summary(report)}\n`);
+  if (report.attachments.location !== null) terminal.note(`The attachments lie in ${report.attachments.location}.`);
+  if (report.signingKey)
+    terminal.note(
+      report.dryRun
+        ? 'The key that signs exports of the audit trail would go with it.'
+        : 'The key that signs exports of the audit trail went with it.',
+    );
 };
 
 interface Options {
@@ -53,12 +60,13 @@ const move = async (session: Session, { from, to, dryRun = false, hold = false }
       'Say where the configured store is to go with --to, or what comes there with --from.',
     );
   const { terminal, globals, cwd } = session;
-  const [{ moveStore }, { storeOptions, storeOptionsAt }, { verifyTrails }, { values }] = await Promise.all([
-    import('../../db/move/move-store.ts'),
-    import('../../db/store-options.ts'),
-    import('../../features/audit/index.ts'),
-    readConfig(session),
-  ]);
+  const [{ moveStore }, { storeOptions, storeOptionsAt }, { signingKeyMove, verifyTrails }, { values }] =
+    await Promise.all([
+      import('../../db/move/move-store.ts'),
+      import('../../db/store-options.ts'),
+      import('../../features/audit/index.ts'),
+      readConfig(session),
+    ]);
   const storeAt = (place: string | undefined) =>
     place === undefined ? storeOptions(values, cwd) : storeOptionsAt(values, cwd, place);
   const report = await moveStore({
@@ -68,6 +76,7 @@ const move = async (session: Session, { from, to, dryRun = false, hold = false }
     hold,
     tell: showProgress(session),
     verifyTrails,
+    signingKey: signingKeyMove,
   });
   if (globals.json) await session.print(report);
   else await writeReport(session, report);

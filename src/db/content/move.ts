@@ -11,6 +11,8 @@ export interface ContentMove {
   readonly storage: RootStorage;
   readonly target: ContentView;
   readonly sources: readonly ContentView[];
+  /** What is left where it is, and not looked at. Default: nothing. */
+  readonly leaves?: (named: NamedContent) => Promise<boolean>;
   /** Ends it between two contents; what was copied stays. */
   readonly signal?: AbortSignal;
   readonly progress?: (contents: number) => void;
@@ -105,12 +107,13 @@ const bring = async (move: ContentMove, named: NamedContent, before: Held): Prom
  * what is damaged or cannot be decrypted is left where it is, and told.
  */
 export const moveContents = async (move: ContentMove): Promise<ContentMoveReport> => {
-  const { storage, target, signal, progress = () => undefined } = move;
+  const { storage, target, signal, leaves, progress = () => undefined } = move;
   const findings: string[] = [];
   const report = { contents: 0, copied: 0, copiedBytes: 0 };
   target.raw.assertWritable();
   for await (const named of namedContents(storage.db)) {
     if (signal?.aborted === true) break;
+    if (leaves !== undefined && (await leaves(named))) continue;
     const before = await heldIn(target, storage, named);
     const brought = before === 'whole' ? 0 : await bring(move, named, before);
     if (brought === null) continue;

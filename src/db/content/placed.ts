@@ -18,6 +18,8 @@ export interface ContentPlan {
   readonly now: () => number;
   /** True: what lies in other kinds of place is not looked for. */
   readonly alone?: boolean;
+  /** Names what comes, each time with another UUID. Default: at random. */
+  readonly newId?: () => string;
 }
 
 // Rows of one read.
@@ -29,7 +31,15 @@ const notConfigured = (keptIn: string, place: ContentPlace): AcpError =>
   });
 
 /** Contents in places of several kinds: what comes goes to one, what is there is read wherever it lies. */
-export const placedContents = ({ storage, home, spaces, preferred, now, alone = false }: ContentPlan): RawContents => {
+export const placedContents = ({
+  storage,
+  home,
+  spaces,
+  preferred,
+  now,
+  alone = false,
+  newId = randomUUID,
+}: ContentPlan): RawContents => {
   const index = storage.stores(contentIndexStore);
   const byName = new Map(spaces.map((space) => [space.keptIn as string, space]));
   const names = spaces.map(({ keptIn }) => keptIn);
@@ -85,7 +95,7 @@ export const placedContents = ({ storage, home, spaces, preferred, now, alone = 
       for (const space of spaces) space.assertWritable();
     },
     draft: () => {
-      if (preferredSpace !== null) return createSpaceDraft(preferredSpace, { index, now, id: randomUUID() });
+      if (preferredSpace !== null) return createSpaceDraft(preferredSpace, { index, now, id: newId() });
       if (home === null) throw new Error('There is no folder beside the store.');
       return home.draft();
     },

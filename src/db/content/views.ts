@@ -28,6 +28,7 @@ export interface ViewsPlan {
   readonly now: () => number;
   /** For who writes: a folder or a bucket that is not the one of this store is refused. Null: only looked at. */
   readonly log: Pick<Logger, 'error' | 'warn'> | null;
+  readonly newId?: () => string;
 }
 
 export interface OpenedViews {
@@ -35,7 +36,7 @@ export interface OpenedViews {
   close(): Promise<void>;
 }
 
-const homeView = (folder: string): ContentView => ({
+export const homeView = (folder: string): ContentView => ({
   name: 'Home',
   location: folder,
   raw: contentFiles(folder),
@@ -43,12 +44,20 @@ const homeView = (folder: string): ContentView => ({
 });
 
 /** Each place by itself, for whoever works on a store and does not serve it. */
-export const openViews = async ({ storage, homeFolder, places, now, log }: ViewsPlan): Promise<OpenedViews> => {
+export const openViews = async ({ storage, homeFolder, places, now, log, newId }: ViewsPlan): Promise<OpenedViews> => {
   const home = homeFolder === null ? [] : [homeView(homeFolder)];
   // A store from before there were others.
   if (!(await hasTable(storage, 'attachment_contents'))) return { views: home, close: async () => undefined };
   const only = (space: ContentSpace): RawContents =>
-    placedContents({ storage, home: null, spaces: [space], preferred: space.keptIn, now, alone: true });
+    placedContents({
+      storage,
+      home: null,
+      spaces: [space],
+      preferred: space.keptIn,
+      now,
+      alone: true,
+      ...(newId === undefined ? {} : { newId }),
+    });
   const database = databaseSpace(storage.stores(contentIndexStore), now);
   const views: ContentView[] = [
     ...home,

@@ -2,7 +2,7 @@ import { AcpError } from '../../contract/errors.ts';
 import type { SqlDialect } from '../dialect.ts';
 import type { RootStorage } from '../storage.ts';
 import { noteProgress, tableProgress, untouched } from './move-record.ts';
-import { keyOf, rowsOf, type StoredValues, type TableShape, untyped } from './table-walk.ts';
+import { copiedRows, keyOf, rowsOf, type StoredValues, type TableShape, untyped } from './table-walk.ts';
 
 export interface MoveEnds {
   readonly from: RootStorage;
@@ -62,6 +62,6 @@ export const copyTable = async (
 /** Empties a table of the target, whose source is no longer what was copied of it. */
 export const clearTable = ({ to }: Pick<MoveEnds, 'to'>, shape: TableShape): Promise<void> =>
   to.atomic(async (db) => {
-    await untyped(db).deleteFrom(shape.table).execute();
+    await untyped(db).deleteFrom(shape.table).where(copiedRows(shape)).execute();
     await noteProgress(db, shape.table, untouched);
   });

@@ -1,14 +1,13 @@
 import { migrations as allMigrations } from '../../../migrations/index.ts';
 import { AcpError } from '../../contract/errors.ts';
-import { copyContents } from '../content/backup.ts';
-import { contentFiles, contentFolder } from '../content/files.ts';
 import { migrationStatus } from '../migrate.ts';
 import { type OpenOptions, type StoreOptions, storeFile, storeName } from '../open-storage.ts';
 import { absentKeys } from '../protection/absent-keys.ts';
-import type { Storage } from '../storage.ts';
-import { storePlace } from '../store-place.ts';
+import type { RootStorage, Storage } from '../storage.ts';
+import { signingKeyFile, storePlace } from '../store-place.ts';
 import { clearTable, copyTable, type MoveEnds, unstorable, unstorableRow } from './copy-table.ts';
-import { endRecord, tableProgress } from './move-record.ts';
+import { moveFiles, refuseContents, sourceMarkers, targetShape } from './move-contents.ts';
+import { endRecord } from './move-record.ts';
 import { refuseWithoutRoom, storedAttachments } from './move-room.ts';
 import { type MoveSource, openMoveSource } from './move-source.ts';
 import { openMoveTarget, previewMoveTarget } from './move-target.ts';
@@ -41,14 +40,30 @@ export interface MoveReport {
   readonly rows: number;
   readonly tables: readonly MovedTable[];
   readonly auditTrails: readonly MovedTrail[];
-  /** Files of attachments that lie beside the source; at the target they lie beside it, too. */
-  readonly attachments: { readonly files: number; readonly totalBytes: number };
+  /** Files of attachments that lie beside the source, and where they lie at the target; null: nowhere yet. */
+  readonly attachments: { readonly files: number; readonly totalBytes: number; readonly location: string | null };
+  /** Whether the source has a key that signs exports of the audit trail, which the target then has, too. */
+  readonly signingKey: boolean;
   /** One sentence each; empty when everything is at the target as it was. */
   readonly findings: readonly string[];
 }
 
+export interface SigningKeyPlace {
+  readonly storage: Storage;
+  /** Null: it is a row. */
+  readonly file: string | null;
+}
+
+/** The key that signs exports of the audit trail. */
+export interface SigningKeyMove {
+  /** Whether the source has one. Throws where the target has another one in its file. */
+  look(from: SigningKeyPlace, toFile: string | null): Promise<boolean>;
+  /** Safe to repeat. */
+  carry(from: SigningKeyPlace, to: SigningKeyPlace): Promise<void>;
+}
+
 /** Told after each stretch: what is done with a table, how many of its rows are through, and how many it has. */
-export type TellMove = (work: 'copied' | 'compared' | 'read', table: string, rows: number, of: number) => void;
+export type TellMove = (work: 'copied' | 'compared' | 'read', what: string, rows: number, of: number) => void;
 
 export interface MoveOptions {
   readonly from: StoreOptions;
@@ -60,6 +75,7 @@ export interface MoveOptions {
   readonly tell?: TellMove;
   /** Verifies the audit trails of all tenants of a store. */
   readonly verifyTrails: (storage: Storage) => Promise<readonly MovedTrail[]>;
+  readonly signingKey: SigningKeyMove;
 }
 
 // What one kind of store cannot hold is seldom one row alone.
@@ -80,17 +96,6 @@ const refuseUnready = async ({ storage, name }: MoveSource, { from, to }: MoveOp
     );
 };
 
-/** Files of attachments beside a store in a file have no place on a server. */
-const refuseFiles = async (source: MoveSource, to: StoreOptions): Promise<void> => {
-  if (source.path === null || storePlace(to).provider !== 'Postgres') return;
-  const folder = contentFolder(source.path);
-  for await (const _place of contentFiles(folder).places())
-    throw new AcpError(
-      'feature-not-available',
-      `Attachments lie in ${folder}, from where they cannot be moved to PostgreSQL yet.`,
-    );
-};
-
 const namesOf = ({ columns }: TableShape): string => columns.map(({ name, kind }) => `${name} ${kind}`).join(', ');
 
 /** The tables of both ends. They have the same columns, since they have the same migrations. */
@@ -105,27 +110,36 @@ const sharedShapes = async ({ from, to }: MoveEnds): Promise<readonly TableShape
   return shapes;
 };
 
+interface TableMove {
+  readonly shape: TableShape;
+  /** As the target has it. */
+  readonly there: TableShape;
+  /** The target may have rows that an earlier call has copied. */
+  readonly resumes: boolean;
+  readonly tell: TellMove;
+}
+
 /** Null: both ends differ. */
-const comparedTable = async ({ from, to }: MoveEnds, shape: TableShape, of: number, tell: TellMove) => {
+const comparedTable = async ({ from, to }: MoveEnds, { shape, there, tell }: TableMove, of: number) => {
   const [source, target] = await Promise.all([
     tableDigest(from.db, shape),
-    tableDigest(to.db, shape, (rows) => tell('compared', shape.table, rows, of)),
+    tableDigest(to.db, there, (rows) => tell('compared', shape.table, rows, of)),
   ]);
   return source.rows === target.rows && source.hash === target.hash ? source : null;
 };
 
 /** Copies a table and compares both ends. What an earlier call has copied may be old by now, and is then copied anew. */
-const moveTable = async (ends: MoveEnds, shape: TableShape, tell: TellMove): Promise<MovedTable> => {
+const moveTable = async (ends: MoveEnds, move: TableMove): Promise<MovedTable> => {
+  const { shape, there, resumes, tell } = move;
   const { table } = shape;
   const of = await countRows(ends.from.db, table);
   const copyAndCompare = async () => {
     await copyTable(ends, shape, (rows) => tell('copied', table, rows, of));
-    return comparedTable(ends, shape, of, tell);
+    return comparedTable(ends, move, of);
   };
-  const isPartly = (await tableProgress(ends.to.db, table)).last !== null;
   let digest = await copyAndCompare();
-  if (digest === null && isPartly) {
-    await clearTable(ends, shape);
+  if (digest === null && resumes) {
+    await clearTable(ends, there);
     digest = await copyAndCompare();
   }
   if (digest !== null) return { table, ...digest };
@@ -143,29 +157,35 @@ const trailFindings = (trails: readonly MovedTrail[]): string[] =>
 
 const rowsIn = (tables: readonly MovedTable[]): number => tables.reduce((sum, { rows }) => sum + rows, 0);
 
-/** Files beside the source. Bytes that are rows have moved by now, and those in a folder or a bucket stay where they are. */
-const moveContents = async (ends: MoveEnds, source: MoveSource, to: StoreOptions) => {
-  if (source.path === null || storePlace(to).provider !== 'Sqlite') return { files: 0, totalBytes: 0, findings: [] };
-  return copyContents({
-    ...ends,
-    fromFolder: contentFolder(source.path),
-    toFolder: contentFolder(storeFile(to)),
-  });
-};
+/** Where the key that signs exports of a store is: in a file, or among its rows. */
+const keyPlace = (storage: RootStorage, options: StoreOptions): SigningKeyPlace => ({
+  storage,
+  file: storePlace(options).provider === 'Postgres' ? null : signingKeyFile(storeFile(options)),
+});
 
 type Outcome = Omit<MoveReport, 'from' | 'to' | 'dryRun'>;
 
 const moved = async (
   source: MoveSource,
-  { to, tell = () => undefined, verifyTrails }: MoveOptions,
+  { from, to, tell = () => undefined, verifyTrails, signingKey }: MoveOptions,
 ): Promise<Outcome> => {
   const target = await openMoveTarget(to, source);
   try {
     const ends = { from: source.storage, to: target.storage };
     const tables: MovedTable[] = [];
-    for (const shape of await sharedShapes(ends)) tables.push(await moveTable(ends, shape, tell));
-    const { files, totalBytes, findings } = await moveContents(ends, source, to);
+    const markers = await sourceMarkers(source);
+    for (const shape of await sharedShapes(ends)) {
+      const there = targetShape(shape, target.fingerprint, markers);
+      tables.push(await moveTable(ends, { shape, there, resumes: target.resumes, tell }));
+    }
+    const { files: of } = await storedAttachments(source.storage);
+    const { findings, ...attachments } = await moveFiles(ends, source, to, target.fingerprint, (files) =>
+      tell('copied', 'contents of attachments', files, of),
+    );
     const auditTrails = await verifyTrails(target.storage);
+    const [keyFrom, keyTo] = [keyPlace(source.storage, from), keyPlace(target.storage, to)];
+    const hasKey = await signingKey.look(keyFrom, keyTo.file);
+    if (hasKey) await signingKey.carry(keyFrom, keyTo);
     source.assertKept();
     target.assertKept();
     // Last: until then no service starts here.
@@ -175,7 +195,8 @@ const moved = async (
       rows: rowsIn(tables),
       tables,
       auditTrails,
-      attachments: { files, totalBytes },
+      attachments,
+      signingKey: hasKey,
       findings: [...findings, ...trailFindings(auditTrails)],
     };
   } finally {
@@ -186,7 +207,7 @@ const moved = async (
 /** What a move would do, and which rows it would be refused for. */
 const previewed = async (
   source: MoveSource,
-  { to, tell = () => undefined, verifyTrails }: MoveOptions,
+  { from, to, tell = () => undefined, verifyTrails, signingKey }: MoveOptions,
 ): Promise<Outcome> => {
   const { storage } = source;
   const target = await previewMoveTarget(to, source);
@@ -213,7 +234,8 @@ const previewed = async (
       rows: rowsIn(tables),
       tables,
       auditTrails,
-      attachments: await storedAttachments(storage),
+      attachments: { ...(await storedAttachments(storage)), location: null },
+      signingKey: await signingKey.look(keyPlace(storage, from), null),
       findings: [...findings, ...trailFindings(auditTrails)],
     };
   } finally {
@@ -232,7 +254,9 @@ export const moveStore = async (options: MoveOptions): Promise<MoveReport> => {
   const source = await openMoveSource(options.from, dryRun ? 'Preview' : hold ? 'Held' : 'Alone');
   try {
     await refuseUnready(source, options);
-    await refuseFiles(source, options.to);
+    await refuseContents(source, options.to, { writes: !dryRun });
+    const toFile = storePlace(options.to).provider === 'Postgres' ? null : signingKeyFile(storeFile(options.to));
+    await options.signingKey.look(keyPlace(source.storage, options.from), toFile);
     await refuseWithoutRoom(source, options.to);
     return { from, to, dryRun, ...(await (dryRun ? previewed : moved)(source, options)) };
   } finally {

@@ -30,6 +30,8 @@ const isBegun = async (target: RootStorage, source: MoveSource, name: string): P
 
 export interface MoveTarget {
   readonly storage: RootStorage;
+  /** Of the source: see `fingerprintOf`. */
+  readonly fingerprint: string;
   /** An earlier call was broken off, and this one goes on with it. */
   readonly resumes: boolean;
   /** Throws once it cannot be excluded any more that somebody else has written to it. */
@@ -53,11 +55,11 @@ export const openMoveTarget = async (options: OpenOptions, source: MoveSource): 
   try {
     const { storage } = opened;
     const resumes = await isBegun(storage, source, storeName(options));
+    const fingerprint = await fingerprintOf(source.storage);
     if (!resumes) {
-      const fingerprint = await fingerprintOf(source.storage);
       await beginRecord(storage, { source: source.name, fingerprint, startedAt: options.now() });
     }
-    return { storage, resumes, assertKept: () => kept?.assertKept(), close };
+    return { storage, fingerprint, resumes, assertKept: () => kept?.assertKept(), close };
   } catch (error) {
     await close();
     throw error;
@@ -65,7 +67,10 @@ export const openMoveTarget = async (options: OpenOptions, source: MoveSource): 
 };
 
 /** The same without changing anything: an empty store in memory stands for one that is not there yet. */
-export const previewMoveTarget = async (options: OpenOptions, source: MoveSource): Promise<MoveTarget> => {
+export const previewMoveTarget = async (
+  options: OpenOptions,
+  source: MoveSource,
+): Promise<Omit<MoveTarget, 'fingerprint'>> => {
   const opened = await openPreview({ ...options, isMoveTarget: true });
   try {
     const isMade = opened.pending.length === 0;

@@ -1,4 +1,4 @@
-import { type Kysely, sql } from 'kysely';
+import { type Kysely, type RawBuilder, sql } from 'kysely';
 import type { StoredColumn } from '../dialect.ts';
 import type { RootStorage } from '../storage.ts';
 import type { Tables } from '../tables.ts';
@@ -12,6 +12,8 @@ export interface TableShape {
   readonly columns: readonly StoredColumn[];
   /** Columns of the primary key, in its order. */
   readonly key: readonly string[];
+  /** Rows that the move itself has made at the target, and that are no part of what is copied; absent: it makes none. */
+  readonly ownRows?: RawBuilder<boolean>;
 }
 
 // Keys and sizes of so many rows take a few hundred kilobytes.
@@ -47,6 +49,10 @@ const sizeOf = ({ columns }: TableShape) => {
   return sql<number>`${sizes.length === 0 ? sql`0` : sql.join(sizes, sql` + `)}`.as('stretch_bytes');
 };
 
+/** Every row but those that the move made itself. */
+export const copiedRows = ({ ownRows }: TableShape) =>
+  ownRows === undefined ? sql<boolean>`1 = 1` : sql<boolean>`not (${ownRows})`;
+
 /** First and last key of stretches that are read at once, behind `after`. */
 const stretchesOf = async function* (
   db: Kysely<Tables>,
@@ -58,6 +64,7 @@ const stretchesOf = async function* (
       .selectFrom(shape.table)
       .select([...shape.key])
       .select(sizeOf(shape))
+      .where(copiedRows(shape))
       .limit(rowsPerPage);
     for (const column of shape.key) query = query.orderBy(column);
     if (behind !== null) query = query.where(compared(shape, '>', behind));
@@ -95,7 +102,8 @@ export const rowsOf = async function* (
       .selectFrom(shape.table)
       .select(shape.columns.map(({ name }) => name))
       .where(compared(shape, '>=', first))
-      .where(compared(shape, '<=', last));
+      .where(compared(shape, '<=', last))
+      .where(copiedRows(shape));
     for (const column of shape.key) query = query.orderBy(column);
     yield await query.execute();
   }

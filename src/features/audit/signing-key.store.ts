@@ -16,17 +16,27 @@ export const signingKeyStore = defineStore(({ db, rows }) => {
       .executeTakeFirst();
     return row === undefined ? null : rows.open(table, tenantId, row).value;
   };
+  const remove = async (): Promise<void> => {
+    await db.deleteFrom(table).where('tenant_id', '=', tenantId).where('name', '=', name).execute();
+  };
+  const offer = async (value: string): Promise<string> => {
+    const row = rows.seal(table, tenantId, { tenant_id: tenantId, name, value });
+    await db
+      .insertInto(table)
+      .values(row)
+      .onConflict((conflict) => conflict.columns(['tenant_id', 'name']).doNothing())
+      .execute();
+    return (await read()) ?? value;
+  };
   return {
     read,
+    remove,
     /** Stores it unless there is one; the one that is there then. */
-    async offer(value: string): Promise<string> {
-      const row = rows.seal(table, tenantId, { tenant_id: tenantId, name, value });
-      await db
-        .insertInto(table)
-        .values(row)
-        .onConflict((conflict) => conflict.columns(['tenant_id', 'name']).doNothing())
-        .execute();
-      return (await read()) ?? value;
+    offer,
+    /** In a store that nobody serves. */
+    async replace(value: string): Promise<void> {
+      await remove();
+      await offer(value);
     },
   };
 });

@@ -5,12 +5,17 @@ import type { MoveReport } from '../../../src/db/move/move-store.ts';
 
 const movingProcess = join(import.meta.dirname, 'moving-process.ts');
 
-/** Moves in a process of its own that kills itself after so many stretches; null when it did. */
-export const moveUntilKilled = (from: object, to: object, stretches: number): Promise<MoveReport | null> =>
+/** Moves in a process of its own that kills itself after so many stretches, or so many of one thing; null when it did. */
+export const moveUntilKilled = (
+  from: object,
+  to: object,
+  stretches: number,
+  only?: string,
+): Promise<MoveReport | null> =>
   new Promise((resolve, reject) => {
     execFile(
       process.execPath,
-      [movingProcess, JSON.stringify([from, to, stretches])],
+      [movingProcess, JSON.stringify([from, to, stretches, only])],
       { maxBuffer: 1_000_000 },
       (error, stdout, stderr) => {
         if (error === null) resolve(JSON.parse(stdout) as MoveReport);

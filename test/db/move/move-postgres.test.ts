@@ -6,7 +6,7 @@ import { type MoveOptions, moveStore } from '../../../src/db/move/move-store.ts'
 import { type OpenOptions, openStorage } from '../../../src/db/open-storage.ts';
 import { servingLock } from '../../../src/db/postgres/serving-lock.ts';
 import { tableNames } from '../../../src/db/tables.ts';
-import { verifyTrails } from '../../../src/features/audit/index.ts';
+import { signingKeyMove, verifyTrails } from '../../../src/features/audit/index.ts';
 import { openTestStore, storeOptions, temporaryFolder } from '../../support/opened-store.ts';
 import { createDatabase, findPostgres, withPostgres } from '../../support/postgres-server.ts';
 import { insertAgent } from '../rows.ts';
@@ -34,7 +34,8 @@ const bothKinds = async (t: TestContext, rows = 30) => {
   await fillEveryTable(source.storage, rows, { withFiles: false });
   await source.close();
   const server = onServer(database.url);
-  const move = (options: Partial<MoveOptions> = {}) => moveStore({ from: file, to: server, verifyTrails, ...options });
+  const move = (options: Partial<MoveOptions> = {}) =>
+    moveStore({ from: file, to: server, verifyTrails, signingKey: signingKeyMove, ...options });
   return { folder, file, server, url: database.url, move };
 };
 

@@ -8,7 +8,7 @@ import { createContentCipher } from '../../../src/core/content-cipher.ts';
 import { type MoveOptions, type MoveReport, moveStore } from '../../../src/db/move/move-store.ts';
 import { openCopy, openStorage } from '../../../src/db/open-storage.ts';
 import { tableNames } from '../../../src/db/tables.ts';
-import { verifyTrails } from '../../../src/features/audit/index.ts';
+import { signingKeyMove, verifyTrails } from '../../../src/features/audit/index.ts';
 import { openTestStore, storeOptions, temporaryFolder } from '../../support/opened-store.ts';
 import { agentNames, insertAgent } from '../rows.ts';
 import { fillEveryTable } from './full-store.ts';
@@ -25,7 +25,7 @@ const storeToMove = async (t: TestContext, rows = 12) => {
   await fillEveryTable(source.storage, rows);
   await source.close();
   const move = (options: Partial<MoveOptions> = {}): Promise<MoveReport> =>
-    moveStore({ from, to, verifyTrails, ...options });
+    moveStore({ from, to, verifyTrails, signingKey: signingKeyMove, ...options });
   return { folder, from, to, move, bytes: () => readFileSync(from.location) };
 };
 
