@@ -11,7 +11,7 @@ export interface StoreTable<R> {
   drop(key: string): void;
   /** Before the commit that writes it: it counts at once, and no read takes it away until `put` or `drop` settles it. */
   ahead(row: R): void;
-  /** Null: `rows` can be asked now. Else it resolves once they can be, and rejects where they still cannot. */
+  /** Null: `rows` can be asked now and for a while. Else it resolves once they can be, and rejects where they still cannot. */
   current(): Promise<void> | null;
   /** Resolves with all that anybody has committed by now in `rows`; at once where the store has one owner. */
   refresh(): Promise<void>;
@@ -51,6 +51,8 @@ export interface KeptTable<R> {
   isStale(): boolean;
 }
 
+// Between this question and the last step that asks for rows a busy process may take a while.
+const headroom = 1 / 3;
 // Reads that hang, say for a network that is cut, hold a connection each.
 const mostReads = 3;
 
@@ -85,6 +87,9 @@ export const createTable = <R>({ read, keyOf }: TableSource<R>, side: TableSide)
   };
 
   const isStale = (): boolean => current(copy) === undefined;
+  /** Reads have been late: what may be asked now could be refused a step later. */
+  const isNearlyStale = (): boolean =>
+    maxAgeMs !== null && copy !== null && now() - copy.readAt >= maxAgeMs * (1 - headroom);
   const readRows = async (): Promise<void> => {
     const [readAt, order, meanwhile] = [now(), ++reads, new Map<string, R | null>()];
     underWay.add(meanwhile);
@@ -127,9 +132,14 @@ export const createTable = <R>({ read, keyOf }: TableSource<R>, side: TableSide)
   };
   const upToDate = async (): Promise<void> => {
     const underWayBefore = running;
-    await (underWayBefore?.done ?? start());
-    // It may have begun too long ago for its answer to be of use; one that begins now is asked for once.
-    if (underWayBefore !== null && isStale()) await again();
+    try {
+      await (underWayBefore?.done ?? start());
+      // It may have begun too long ago for its answer to be of use; one that begins now is asked for once.
+      if (underWayBefore !== null && (isStale() || isNearlyStale())) await again();
+    } catch (error) {
+      // Who keeps it up to date tells of the failure, and until it is too old the copy counts.
+      if (isStale()) throw error;
+    }
     rows();
   };
   const tell = (error?: unknown): void => {
@@ -161,7 +171,7 @@ export const createTable = <R>({ read, keyOf }: TableSource<R>, side: TableSide)
         rows().set(keyOf(row), row);
         ahead.set(keyOf(row), row);
       },
-      current: () => (isStale() ? upToDate() : null),
+      current: () => (isStale() || isNearlyStale() ? upToDate() : null),
       refresh: () => (maxAgeMs === null ? Promise.resolve() : again()),
       onRead: (listener) => void listeners.push(listener),
     },

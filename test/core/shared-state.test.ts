@@ -118,6 +118,29 @@ test('who stood still longer than the age reads before they decide, and need not
   assert.equal(state.current(), null);
 });
 
+test('who comes shortly before a copy is too old reads first, so that no later step of theirs is refused', async (t) => {
+  const store = sharedRows();
+  const { clock, state, stops } = await openProcess(t, store);
+  // The process stood still, and its next timers have not come yet.
+  clock.setAhead(sharedAgeMs - 1);
+  const reading = state.current();
+  assert.ok(reading !== null);
+  await reading;
+  clock.setAhead(sharedAgeMs - 1);
+  assert.equal(stops.rows.size, 0);
+});
+
+test('until a copy is too old it counts, also where it cannot be read again', async (t) => {
+  const store = sharedRows();
+  const { clock, state, stops } = await openProcess(t, store);
+  store.isAway = true;
+  clock.setAhead(sharedAgeMs - 1);
+  await state.current();
+  assert.equal(stops.rows.size, 0);
+  clock.setAhead(sharedAgeMs);
+  await assert.rejects(async () => state.current());
+});
+
 test('a stop that is being written counts at once, and a read that does not see it yet takes nothing away', async (t) => {
   const store = sharedRows();
   const { clock, stops } = await openProcess(t, store);

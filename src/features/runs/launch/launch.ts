@@ -14,7 +14,7 @@ import type { AskedKind, Entrance, LaunchRequest, RunOwner, RunWork } from './la
 import { createQueuedPlans, type QueuedPlanDeps } from './queued-plans.ts';
 import { continuationKey, type QueuedRunPayload } from './queued-run.ts';
 import type { QueuedRuns } from './queued-runs.ts';
-import { assertMayStart, failureError, type MayStartDeps } from './refusals.ts';
+import { assertMayStart, failureError, type MayStartDeps, mayStart } from './refusals.ts';
 import { type RequestedWorkDeps, requestedWork } from './requested-work.ts';
 import { runPlan } from './run-plan.ts';
 
@@ -139,7 +139,8 @@ export const createLaunch = (deps: LaunchDeps) => {
   /** What the run does, checked once it has its place: an admission may take a while. */
   const prepare = async ({ request, ownerId }: Entrance, subject: Subject, runId: string): Promise<Prepared> => {
     const { context, agentName, kind } = request;
-    assertMayStart(deps, context.tenantId, agentName);
+    const reading = mayStart(deps, context.tenantId, agentName);
+    if (reading !== null) await reading;
     if (typeof subject !== 'function') {
       const { work, owner } = await requestedWork(deps, request, runId, ownerId, subject, refuse);
       return { work, owner, runId };
@@ -244,7 +245,8 @@ export const createLaunch = (deps: LaunchDeps) => {
     /** All that follows, for a run that executes here at once. */
     async start(entrance: Entrance): Promise<ActiveRun> {
       const { context, agentName, body } = entrance.request;
-      assertMayStart(deps, context.tenantId, agentName);
+      const reading = mayStart(deps, context.tenantId, agentName);
+      if (reading !== null) await reading;
       const subject = await subjectOf(entrance.request);
       const admission = await admit(entrance.request, subject);
       let placed: Placed | null = null;
@@ -266,7 +268,8 @@ export const createLaunch = (deps: LaunchDeps) => {
     async queue(entrance: Entrance): Promise<string> {
       const { request } = entrance;
       const { context, agentName } = request;
-      assertMayStart(deps, context.tenantId, agentName);
+      const reading = mayStart(deps, context.tenantId, agentName);
+      if (reading !== null) await reading;
       if (!deps.recordingEnabled)
         throw new AcpError('run-recording-disabled', 'Queued runs need run recording, which is switched off.');
       const subject = await subjectOf(request);

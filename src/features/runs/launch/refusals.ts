@@ -21,6 +21,14 @@ export const assertMayStart = ({ lifecycle, stops }: MayStartDeps, tenantId: str
   if (reason !== null) throw new AcpError('emergency-stopped', reason, { details: { retryAfterMs: stoppedRetryMs } });
 };
 
+/** The same as of now, for who comes after other steps: a promise only where stops have to be read first. */
+export const mayStart = (deps: MayStartDeps, tenantId: string, agentName: string): Promise<void> | null => {
+  const reading = deps.stops.current();
+  if (reading !== null) return reading.then(() => assertMayStart(deps, tenantId, agentName));
+  assertMayStart(deps, tenantId, agentName);
+  return null;
+};
+
 /** The problem with which a run that did not complete answers a caller. */
 export const failureError = (failure: RunFailure, runId: string): AcpError =>
   new AcpError(problemCode(failure.errorClass, failure.type), failure.message, {
