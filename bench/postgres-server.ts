@@ -114,8 +114,8 @@ export const startPostgres = async (folder: string): Promise<PostgresServer | nu
       await query('postgres', `create database ${name}`);
       return url(name);
     },
-    // What ended is counted by the postmaster, whose fields for children come two after its own.
-    cpuMs: () => [pid, ...childrenOf(pid)].reduce((sum, one) => sum + cpuMs(one), 0) + cpuMs(pid, 'waited for'),
+    // What ended is counted by the postmaster, also what ends while it is asked for.
+    cpuMs: () => [pid, ...childrenOf(pid)].reduce((sum, one) => sum + (cpuMs(one) || 0), 0) + cpuMs(pid, 'waited for'),
     row: first,
     async stop() {
       const ended = once(child, 'exit');
