@@ -29,6 +29,7 @@ import { attachmentContents } from './0028-attachment-contents.ts';
 import { sharedQuotaHolds } from './0029-shared-quota-holds.ts';
 import { sharedTurns } from './0030-shared-turns.ts';
 import { runCancels } from './0031-run-cancels.ts';
+import { partitions } from './0032-partitions.ts';
 import { spanCountsOfNewStore } from './dialect-parts.ts';
 
 /** Every migration in order, with the checksum of its file. A static list, because a bundle cannot scan a folder. */
@@ -63,4 +64,5 @@ export const migrations: readonly Migration[] = [
   { ...sharedQuotaHolds, checksum: 'c9575ed7b24b7c15' },
   { ...sharedTurns, checksum: '8661b28ddd4e0fed' },
   { ...runCancels, checksum: 'f76c45816540e87b' },
+  { ...partitions, checksum: '65ed0d2569f7b53a' },
 ];

@@ -5,6 +5,7 @@ import { createFoundation } from './app/foundation.ts';
 import { apiHandlers } from './app/handlers.ts';
 import { createLifecycle } from './app/lifecycle.ts';
 import { identityOptions } from './app/options.ts';
+import { partitionCare } from './app/partition-care.ts';
 import { assertMayListen, storeReadiness } from './app/readiness.ts';
 import { serviceLeases } from './app/service-leases.ts';
 import { createDispatch } from './core/dispatch.ts';
@@ -76,6 +77,8 @@ export const createApp = async ({ config, mode, ...options }: AppOptions): Promi
       wake,
     });
     const leased = serviceLeases(base);
+    const { partitions } = storage.dialect;
+    const care = partitions === undefined ? null : partitionCare(partitions, clock);
     const leftovers: LeftoverClosings = {
       ...runs.leftovers,
       ...idempotency.leftovers,
@@ -94,6 +97,7 @@ export const createApp = async ({ config, mode, ...options }: AppOptions): Promi
         leased.part,
         { started: attachments.startSweep, close: attachments.close },
         leased.guarded('loose-contents', attachments.loose),
+        ...(care === null ? [] : [leased.guarded('partitions', care.making), care.looking]),
         leased.guarded('approval-expiration', approvals.expiration),
         sessions,
         leased.guarded('retention', retention.schedule),
@@ -131,6 +135,7 @@ export const createApp = async ({ config, mode, ...options }: AppOptions): Promi
 
     if (ready) {
       if (mode === 'serve') await assertMayListen(config, security, modules);
+      if (mode !== 'preview') await partitions?.prepare();
       await base.state.load();
       if (mode !== 'preview')
         await base.state.recover(leftovers).catch((error: unknown) => {

@@ -99,6 +99,7 @@ export const createFoundation = async ({ config, mode, clock = systemClock, ...o
         hearsOthers: () => !opened.announcements.deaf(),
         clockOffsetMs: storeTime.offsetMs,
         isClockOff: storeTime.isOff,
+        missingPartitions: () => storage.dialect.partitions?.missing() ?? [],
       }
     : null;
   // What nearly every feature needs; each takes what its own dependencies name.

@@ -1,4 +1,5 @@
 import type { CompiledQuery, Dialect, Kysely, KyselyPlugin, RawBuilder } from 'kysely';
+import type { StorePartitions } from './partitions.ts';
 import type { Statement } from './statement.ts';
 import type { Tables } from './tables.ts';
 
@@ -128,6 +129,8 @@ export interface SqlDialect {
     condition: { column: string; below: number | string },
     limit: number,
   ): Promise<number>;
+  /** Absent where every table is one piece. */
+  readonly partitions?: StorePartitions;
   /** Consistent copy of the whole store while it is in use. */
   backup(path: string): Promise<void>;
   /** Integrity findings; empty when sound. */

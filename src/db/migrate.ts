@@ -19,6 +19,8 @@ export interface MigrationStep {
 export interface Migration extends MigrationStep {
   /** The same for a dialect whose functions for JSON do not read text. */
   readonly withoutJsonText?: MigrationStep['up'];
+  /** Instead, for a dialect that lays the rows of a table apart. */
+  readonly withPartitions?: MigrationStep['up'];
   /** First 16 hex digits of the SHA-256 of its source file; a test keeps it true. */
   readonly checksum: string;
 }
@@ -74,8 +76,11 @@ export const migrate = (
     const { pending } = await migrationStatus(storage, migrations);
     for (const migration of migrations.filter(({ name }) => pending.includes(name)))
       await storage.atomic(async (db) => {
+        const { dialect } = storage;
         const { up, withoutJsonText = up } = migration;
-        await (storage.dialect.readsJsonText ? up : withoutJsonText)({ db, dialect: storage.dialect });
+        const plain = dialect.readsJsonText ? up : withoutJsonText;
+        const { withPartitions = plain } = migration;
+        await (dialect.partitions === undefined ? plain : withPartitions)({ db, dialect });
         await db
           .insertInto('schema_migrations')
           .values({ name: migration.name, checksum: migration.checksum, applied_at: now() })

@@ -15,4 +15,5 @@ export type ServiceName =
   | 'run-reconciliation'
   | 'approval-expiration'
   | 'retention'
-  | 'loose-contents';
+  | 'loose-contents'
+  | 'partitions';

@@ -80,7 +80,7 @@ const make = async (folder: string, content: 'nothing' | 'tables'): Promise<void
 const open = (folder: string) => {
   const address = parseConnectionString(urlOf(folder));
   const connections = createConnections({ address, most: 4, commandTimeoutMs: 5000, failed: () => undefined });
-  return createPostgresDialect({ connections, schema, exclusive: migrationLock(address, schema) });
+  return createPostgresDialect({ connections, schema, log: silentLogger, exclusive: migrationLock(address, schema) });
 };
 
 const aside = (folder: string): StoreAside => {
@@ -107,7 +107,7 @@ const aside = (folder: string): StoreAside => {
     dump: () =>
       withPostgres(urlOf(folder), async (client) => {
         const tables = await client.query<{ name: string }>(
-          'select relname as name from pg_class where relnamespace = $1::regnamespace and relkind in ($2, $3)',
+          'select relname as name from pg_class where relnamespace = $1::regnamespace and relkind in ($2, $3) and not relispartition',
           [schema, 'r', 'p'],
         );
         const names = tables.rows.map(({ name }) => name);

@@ -1,5 +1,6 @@
 import { type CompiledQuery, type Kysely, sql } from 'kysely';
 import { AcpError } from '../../contract/errors.ts';
+import type { Logger } from '../../core/logger.ts';
 import type { SqlDialect, StoreSize } from '../dialect.ts';
 import { ConditionFailedError, type Statement } from '../statement.ts';
 import { namedTables, type Tables } from '../tables.ts';
@@ -8,6 +9,7 @@ import type { Connections } from './connections.ts';
 import { postgresKyselyDialect } from './driver.ts';
 import { classifyPostgres, isConflict } from './failure.ts';
 import { createGroupCommit } from './group-commit.ts';
+import { createPartitions } from './partitions.ts';
 import type { Sent } from './pipeline.ts';
 import type { Replica } from './replica.ts';
 import { describePostgresSchema, postgresNames } from './schema.ts';
@@ -20,6 +22,7 @@ export interface PostgresDialectOptions {
   readonly replica?: Replica | null;
   /** How many groups of the batched path may be under way at once. Default: one. */
   readonly lanes?: number;
+  readonly log: Pick<Logger, 'error' | 'warn'>;
   /** Work that no other process does at the same time. */
   readonly exclusive: <T>(work: () => Promise<T>) => Promise<T>;
 }
@@ -47,6 +50,7 @@ export const createPostgresDialect = ({
   schema,
   replica = null,
   lanes = 1,
+  log,
   exclusive,
 }: PostgresDialectOptions): SqlDialect => {
   const quoted = (name: string): string => `"${schema}"."${name}"`;
@@ -136,6 +140,7 @@ export const createPostgresDialect = ({
         ]);
         return answer?.rowCount ?? 0;
       }),
+    partitions: createPartitions({ on, schema, log }),
     backup: () => Promise.reject(notAFile('A copy of the whole store')),
     check: async () => [],
     walBacklogBytes: async () => 0,

@@ -90,6 +90,7 @@ export const openPostgres = (
     replica,
     schema,
     lanes: lanesOf(most),
+    log,
     exclusive: migrationLock(server, schema),
   });
   const watch = watchPostgres(dialect, condition, () => connections.ping());

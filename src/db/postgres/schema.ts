@@ -64,15 +64,21 @@ export const postgresNames = (schema: string, tables: readonly string[]): Kysely
 
 /** Tables of the one schema. */
 export class SchemaIntrospector extends PostgresIntrospector {
+  readonly #db: Kysely<unknown>;
   readonly #schema: string;
 
   constructor(db: Kysely<unknown>, schema: string) {
     super(db);
+    this.#db = db;
     this.#schema = schema;
   }
 
   override async getTables(): Promise<TableMetadata[]> {
-    return (await super.getTables()).filter(({ schema }) => schema === this.#schema);
+    const { rows } = await sql<{ name: string }>`
+      select c.relname as name from pg_class c join pg_namespace n on n.oid = c.relnamespace
+      where n.nspname = ${this.#schema} and c.relispartition`.execute(this.#db);
+    const partitions = new Set(rows.map(({ name }) => name));
+    return (await super.getTables()).filter(({ schema, name }) => schema === this.#schema && !partitions.has(name));
   }
 }
 
@@ -88,7 +94,7 @@ interface DefinitionRow {
   readonly definition: string;
 }
 
-/** Tables, columns, keys and indexes, in an order that does not depend on how they came to be. */
+/** Tables, how they are laid apart, settings, columns, keys and indexes, in an order that does not depend on how they came to be. */
 export const describePostgresSchema = async (db: Kysely<Tables>, schema: string): Promise<string> => {
   const columns = await sql<ColumnRow>`
     select c.relname as table_name, a.attname as column_name,
@@ -107,9 +113,20 @@ export const describePostgresSchema = async (db: Kysely<Tables>, schema: string)
     join pg_class x on x.oid = i.indexrelid
     where c.relnamespace = ${schema}::regnamespace
     order by c.relname collate "C", x.relname collate "C"`.execute(db);
+  const laidApart = await sql<DefinitionRow>`
+    select c.relname || ' partition by ' || pg_get_partkeydef(c.oid) as definition
+    from pg_class c where c.relnamespace = ${schema}::regnamespace and c.relkind = 'p'
+    order by c.relname collate "C"`.execute(db);
+  const settings = await sql<DefinitionRow>`
+    select c.relname || ' with (' || array_to_string(c.reloptions, ', ') || ')' as definition
+    from pg_class c
+    where c.relnamespace = ${schema}::regnamespace and c.relkind = 'r' and not c.relispartition
+      and c.reloptions is not null
+    order by c.relname collate "C"`.execute(db);
   const lines = columns.rows.map(
     ({ table_name, column_name, type, required, default_value }) =>
       `${table_name}.${column_name} ${type}${required ? ' not null' : ''}${default_value === null ? '' : ` default ${default_value}`}`,
   );
-  return `${[...lines, ...indexes.rows.map(({ definition }) => definition)].join(';\n')};\n`;
+  const further = [...laidApart.rows, ...settings.rows, ...indexes.rows].map(({ definition }) => definition);
+  return `${[...lines, ...further].join(';\n')};\n`;
 };

@@ -35,6 +35,9 @@ export const DiagnosticsReport = Type.Object(
         staleState: Type.Array(Type.String(), {
           description: 'Copies of what the store says that could not be read again in time; what needs them is refused',
         }),
+        missingPartitions: Type.Array(Type.String(), {
+          description: 'Partitions of the present that could not be made; their rows are in the default ones',
+        }),
       }),
       { description: 'How this process does beside the others of its store. Null: it has the store to itself' },
     ),

@@ -52,6 +52,7 @@ const sharingNow = (sharing: StoreSharing | null): DiagnosticsReport['storeShari
         clockOffsetMs: sharing.clockOffsetMs(),
         clockOff: sharing.isClockOff(),
         staleState: [...sharing.staleState()],
+        missingPartitions: [...sharing.missingPartitions()],
       };
 
 export const diagnosticsService = (deps: DiagnosticsDeps): Handlers<typeof diagnosticsOperations> => {

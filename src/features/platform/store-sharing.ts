@@ -8,4 +8,6 @@ export interface StoreSharing {
   clockOffsetMs(): number;
   /** True: further than it may be. */
   isClockOff(): boolean;
+  /** Parts of tables that should be there; what belongs there is stored, and is found, but goes less easily later. */
+  missingPartitions(): readonly string[];
 }

@@ -54,12 +54,13 @@ test('OBS-33 a store that hangs is given up after 2 s', async (t) => {
   assert.deepEqual(await asked, { status: 'Unhealthy' });
 });
 
-test('a process that cannot decide what others have changed is not ready, and one that hears or dates badly is degraded', async () => {
+test('a process that cannot decide what others have changed is not ready, and one that hears, dates or lays apart badly is degraded', async () => {
   const well: StoreSharing = {
     staleState: () => [],
     hearsOthers: () => true,
     clockOffsetMs: () => 0,
     isClockOff: () => false,
+    missingPartitions: () => [],
   };
   const status = async (sharing: Partial<StoreSharing>) =>
     (
@@ -74,4 +75,5 @@ test('a process that cannot decide what others have changed is not ready, and on
   assert.equal(await status({ staleState: () => ['emergencyStops'] }), 'Unhealthy');
   assert.equal(await status({ hearsOthers: () => false }), 'Degraded');
   assert.equal(await status({ isClockOff: () => true, clockOffsetMs: () => 90_000 }), 'Degraded');
+  assert.equal(await status({ missingPartitions: () => ['run_events_20261123'] }), 'Degraded');
 });

@@ -1,0 +1,69 @@
+import type { Tables } from '../tables.ts';
+
+/** A table whose rows lie apart by the time in their ids. */
+export interface PartitionedTable {
+  readonly table: keyof Tables;
+  /** Column with the ids; it is in the primary key, so that rows stay unique. */
+  readonly column: string;
+  readonly widthMs: number;
+}
+
+/** Ids from `from` on and before `below`, in byte order. */
+export interface IdRange {
+  /** Null: there is no lower bound. */
+  readonly from: string | null;
+  readonly below: string;
+}
+
+const weekMs = 7 * 86_400_000;
+
+// A partition gives its space back when its last row is gone, so that a store holds up to one width more than retention
+// asks for: a week beside the 14 to 90 days of the defaults. Audit entries are never removed, and are read over all of
+// their partitions, so that there are fewer of them.
+export const partitionedTables: readonly PartitionedTable[] = [
+  { table: 'run_events', column: 'run_id', widthMs: weekMs },
+  { table: 'run_inputs', column: 'run_id', widthMs: weekMs },
+  { table: 'run_model_calls', column: 'run_id', widthMs: weekMs },
+  { table: 'tool_invocations', column: 'run_id', widthMs: weekMs },
+  { table: 'run_traces', column: 'run_id', widthMs: weekMs },
+  { table: 'audit_entries', column: 'id', widthMs: 4 * weekMs },
+];
+
+// Widths are counted from a Monday, 1970-01-05, in UTC.
+const firstMondayMs = 4 * 86_400_000;
+
+/** The least text that ids of UUID version 7 have from a moment on. */
+const idFrom = (timeMs: number): string => {
+  const hex = Math.max(timeMs, 0).toString(16).padStart(12, '0');
+  return `${hex.slice(0, 8)}-${hex.slice(8)}`;
+};
+
+export interface WantedPartition extends IdRange {
+  readonly from: string;
+  readonly name: string;
+}
+
+/** The partition of a moment, and its bounds. */
+export const partitionAt = ({ table, widthMs }: PartitionedTable, timeMs: number): WantedPartition => {
+  const start = firstMondayMs + Math.floor((timeMs - firstMondayMs) / widthMs) * widthMs;
+  const day = new Date(start).toISOString().slice(0, 10).replaceAll('-', '');
+  return { name: `${table}_${day}`, from: idFrom(start), below: idFrom(start + widthMs) };
+};
+
+const rangeText = /^FOR VALUES FROM \((MINVALUE|'([^']*)')\) TO \('([^']*)'\)$/;
+
+/** Of the text that the server gives for the bounds of a partition; null: it has others, or is for all that fits nowhere. */
+export const parseRange = (text: string): IdRange | null => {
+  const [, lower, from = '', below] = rangeText.exec(text) ?? [];
+  return below === undefined ? null : { from: lower === 'MINVALUE' ? null : from, below };
+};
+
+/** Whether ids of the one range lie in the other, all of them. */
+export const covers = (range: IdRange, { from, below }: IdRange & { readonly from: string }): boolean =>
+  (range.from === null || range.from <= from) && range.below >= below;
+
+// Clocks of processes may be off, and what is taken away while somebody still writes to it is only made anew.
+const settledAfterMs = 86_400_000;
+
+/** Whether nothing new comes with ids of the range. */
+export const isPast = ({ below }: IdRange, nowMs: number): boolean => below <= idFrom(nowMs - settledAfterMs);
