@@ -97,6 +97,7 @@ export const createFoundation = async ({ config, mode, clock = systemClock, ...o
     ? {
         staleState: state.stale,
         hearsOthers: () => !opened.announcements.deaf(),
+        heldFor: () => opened.heldFor?.() ?? null,
         clockOffsetMs: storeTime.offsetMs,
         isClockOff: storeTime.isOff,
         missingPartitions: () => storage.dialect.partitions?.missing() ?? [],

@@ -75,6 +75,8 @@ export interface OpenedStorage {
    * process is started again. Without it a move waits for the end of this process.
    */
   holdWhenAsked?(ready: () => Promise<void>): void;
+  /** Why a shared store takes no writes of this process any more; null: it does. */
+  heldFor?(): string | null;
   /** Writes what is pending, closes the store and gives it up. */
   close(): Promise<void>;
 }
@@ -177,6 +179,7 @@ const openOnServer = async (
     await storage.close();
   };
   try {
+    await server.refuseHeld();
     if (options.autoApplyMigrations) await server.prepare();
     const pending = await prepareSchema(storage, options);
     const opened = await openContents({
@@ -195,6 +198,8 @@ const openOnServer = async (
       announcements: announcements ?? noAnnouncements,
       ...{ contents: opened.contents, signingKeyFile: null },
       trouble: () => server.condition.trouble ?? (opened.trouble() === null ? null : 'contents'),
+      holdWhenAsked: (ready) => server.holdWhenAsked({ end: ready, aside: async () => announcements?.standAside() }),
+      heldFor: server.heldFor,
       close,
     };
   } catch (error) {

@@ -2,6 +2,7 @@ import type { Command } from 'commander';
 import { AcpError } from '../../contract/errors.ts';
 import type { MoveReport, TellMove } from '../../db/move/move-store.ts';
 import type { CommandHost } from '../command-host.ts';
+import { leaveOnInterrupt } from '../interrupt.ts';
 import { noteLog } from '../output/note-log.ts';
 import { readConfig } from '../read-config.ts';
 import type { Session } from '../session.ts';
@@ -51,9 +52,30 @@ interface Options {
   readonly to?: string;
   readonly dryRun?: boolean;
   readonly hold?: boolean;
+  readonly release?: boolean;
 }
 
-const move = async (session: Session, { from, to, dryRun = false, hold = false }: Options): Promise<number> => {
+const release = async (session: Session, from: string | undefined): Promise<number> => {
+  const [{ releaseStore }, { storeOptions, storeOptionsAt }, { values }] = await Promise.all([
+    import('../../db/move/move-store.ts'),
+    import('../../db/store-options.ts'),
+    readConfig(session),
+  ]);
+  const options = from === undefined ? storeOptions(values, session.cwd) : storeOptionsAt(values, session.cwd, from);
+  const report = await releaseStore(options);
+  await session.print(report, () =>
+    report.released === null
+      ? `No move holds ${report.store}.\n`
+      : `${report.store} ${report.released}, and can be used again. Processes that answer reads only have to be started again.\n`,
+  );
+  return 0;
+};
+
+const move = async (
+  session: Session,
+  { from, to, dryRun = false, hold = false, ...options }: Options,
+): Promise<number> => {
+  if (options.release === true) return release(session, from);
   if (from === undefined && to === undefined)
     throw new AcpError(
       'validation-failed',
@@ -69,15 +91,26 @@ const move = async (session: Session, { from, to, dryRun = false, hold = false }
     ]);
   const storeAt = (place: string | undefined) =>
     place === undefined ? storeOptions(values, cwd) : storeOptionsAt(values, cwd, place);
+  using interruption = leaveOnInterrupt();
   const report = await moveStore({
     from: storeAt(from),
     to: { ...storeAt(to), now: Date.now, log: noteLog(terminal) },
     dryRun,
     hold,
+    signal: interruption.signal,
+    waits: (processes) =>
+      terminal.note(
+        `${processes === 1 ? '1 process has' : `${processes} processes have`} yet to end its runs and answer reads only`,
+      ),
     tell: showProgress(session),
     verifyTrails,
     signingKey: signingKeyMove,
+  }).catch((error: unknown) => {
+    if (interruption.exitCode === null || !interruption.signal.aborted) throw error;
+    terminal.note('It was stopped; call it again to go on. Processes that answer reads only have to be started again.');
+    return interruption.exitCode;
   });
+  if (typeof report === 'number') return report;
   if (globals.json) await session.print(report);
   else await writeReport(session, report);
   return report.findings.length === 0 ? 0 : findingsExitCode;
@@ -93,8 +126,9 @@ export const registerDbMove = (db: Command, host: CommandHost): void => {
     .option('--from <place>', 'likewise')
     .option(
       '--hold',
-      'have the process that serves the source end its runs and answer reads only, until it is started again',
+      'have the processes that serve the source end their runs and answer reads only, until they are started again',
     )
+    .option('--release', 'give up what a move with --hold that is gone has left at the configured store, or --from')
     .option('--dry-run', 'check both ends, read everything and write nothing')
     .addHelpText('after', '\nIt can be stopped at any time, and goes on when it is called again.\n')
     .action(host.act((session, { options }) => move(session, options)));

@@ -4,12 +4,12 @@ import { migrationStatus } from '../migrate.ts';
 import { type OpenOptions, type StoreOptions, storeFile, storeName } from '../open-storage.ts';
 import { absentKeys } from '../protection/absent-keys.ts';
 import type { RootStorage, Storage } from '../storage.ts';
-import { signingKeyFile, storePlace } from '../store-place.ts';
+import { postgresOptions, signingKeyFile, storePlace } from '../store-place.ts';
 import { clearTable, copyTable, type MoveEnds, unstorable, unstorableRow } from './copy-table.ts';
 import { moveFiles, refuseContents, sourceMarkers, targetShape } from './move-contents.ts';
 import { endRecord } from './move-record.ts';
 import { refuseWithoutRoom, storedAttachments } from './move-room.ts';
-import { type MoveSource, openMoveSource } from './move-source.ts';
+import { type MoveSource, openMoveSource, type SourceUse } from './move-source.ts';
 import { openMoveTarget, previewMoveTarget } from './move-target.ts';
 import { movedTables } from './moved-tables.ts';
 import { tableDigest } from './table-hash.ts';
@@ -70,8 +70,12 @@ export interface MoveOptions {
   readonly to: OpenOptions;
   /** Reads everything and writes nothing. */
   readonly dryRun?: boolean;
-  /** The process that serves the source is asked to answer reads only; otherwise a source that is served is refused. */
+  /** Whoever serves the source is asked to answer reads only; otherwise a source that is served is refused. */
   readonly hold?: boolean;
+  /** Ends the move between two steps, as an error does: what was copied stays, and a hold of its source ends. */
+  readonly signal?: AbortSignal;
+  /** Told each few seconds while processes that were asked to hold are still at work; how many. */
+  readonly waits?: (processes: number) => void;
   readonly tell?: TellMove;
   /** Verifies the audit trails of all tenants of a store. */
   readonly verifyTrails: (storage: Storage) => Promise<readonly MovedTrail[]>;
@@ -243,6 +247,23 @@ const previewed = async (
   }
 };
 
+/** Gives up what a move with `hold` has left at a store that is shared; null: nothing. In words for people. */
+export const releaseStore = async (options: StoreOptions): Promise<{ store: string; released: string | null }> => {
+  const store = storeName(options);
+  if (storePlace(options).provider !== 'Postgres')
+    throw new AcpError(
+      'feature-not-available',
+      `${store} is a file: a hold of it ends with the process that serves it, and nothing is left to release.`,
+    );
+  const { releaseHold } = await import('../postgres/store-hold.ts');
+  const note = await releaseHold(postgresOptions(options));
+  return {
+    store,
+    released:
+      note === null ? null : `${note.state === 'Moved' ? 'was moved to' : 'was held for a move to'} ${note.target}`,
+  };
+};
+
 /**
  * Copies a store to another place, of the same kind or another one, and compares both. The source is only read. Broken
  * off at any point, it leaves a target that no service starts on, and goes on when it is called again.
@@ -250,16 +271,28 @@ const previewed = async (
 export const moveStore = async (options: MoveOptions): Promise<MoveReport> => {
   const [from, to] = [storeName(options.from), storeName(options.to)];
   if (from === to) throw new AcpError('validation-failed', 'Both ends of the move are the same store.');
-  const { dryRun = false, hold = false } = options;
-  const source = await openMoveSource(options.from, dryRun ? 'Preview' : hold ? 'Held' : 'Alone');
+  const { dryRun = false, hold = false, signal = new AbortController().signal, waits = () => undefined } = options;
+  const use: SourceUse = dryRun
+    ? { kind: 'Preview' }
+    : hold
+      ? { kind: 'Held', target: to, signal, waits }
+      : { kind: 'Alone' };
+  const tell: TellMove = (...told) => {
+    signal.throwIfAborted();
+    options.tell?.(...told);
+  };
+  const source = await openMoveSource(options.from, use);
+  let isMoved = false;
   try {
     await refuseUnready(source, options);
     await refuseContents(source, options.to, { writes: !dryRun });
     const toFile = storePlace(options.to).provider === 'Postgres' ? null : signingKeyFile(storeFile(options.to));
     await options.signingKey.look(keyPlace(source.storage, options.from), toFile);
     await refuseWithoutRoom(source, options.to);
-    return { from, to, dryRun, ...(await (dryRun ? previewed : moved)(source, options)) };
+    const outcome = await (dryRun ? previewed : moved)(source, { ...options, tell });
+    isMoved = !dryRun;
+    return { from, to, dryRun, ...outcome };
   } finally {
-    await source.close();
+    await source.close(isMoved);
   }
 };

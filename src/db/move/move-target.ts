@@ -44,13 +44,13 @@ export const openMoveTarget = async (options: OpenOptions, source: MoveSource): 
   const kept = storePlace(options).provider === 'Postgres' ? await keepOnServer(options, []) : null;
   const opened = await openStorage({ ...options, autoApplyMigrations: true, isMoveTarget: true }).catch(
     async (error: unknown) => {
-      await kept?.release();
+      await kept?.release(false);
       throw error;
     },
   );
   const close = async (): Promise<void> => {
     await opened.close();
-    await kept?.release();
+    await kept?.release(false);
   };
   try {
     const { storage } = opened;

@@ -26,6 +26,8 @@ export interface AnnouncementOptions {
 }
 
 export interface PostgresAnnouncements extends Announcements {
+  /** This process writes nothing any more: who waits for the store need not wait for it. It still hears the others. */
+  standAside(): Promise<void>;
   close(): Promise<void>;
 }
 
@@ -57,6 +59,7 @@ export const openAnnouncements = ({
   /** Counts connections, so that what ends late is not taken for an end of the one that followed. */
   let generation = 0;
   let listens = false;
+  let serves = true;
   let isTold = false;
   let closed = false;
   let failures = 0;
@@ -187,7 +190,7 @@ export const openAnnouncements = ({
       unechoedSince = null;
       await opened.query(`listen "${channel}"`, []);
       // While somebody has the store to themselves, this process is deaf.
-      await opened.query('select pg_advisory_lock_shared(hashtextextended($1, 0))', [servingLock(channel)]);
+      if (serves) await opened.query('select pg_advisory_lock_shared(hashtextextended($1, 0))', [servingLock(channel)]);
       if (!isCurrent()) return;
     } catch (error) {
       if (isCurrent()) lost(error);
@@ -216,6 +219,13 @@ export const openAnnouncements = ({
       return () => void all.delete(listener);
     },
     deaf: () => !listens,
+    async standAside() {
+      serves = false;
+      // A connection that is lost has given up its locks.
+      await connection
+        ?.query('select pg_advisory_unlock_shared(hashtextextended($1, 0))', [servingLock(channel)])
+        .catch(lost);
+    },
     async close() {
       if (closed) return;
       const told = async (): Promise<void> => {

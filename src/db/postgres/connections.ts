@@ -1,7 +1,10 @@
 import pg from 'pg';
+import type { AcpError } from '../../contract/errors.ts';
+import { systemCode } from '../../core/files/system-code.ts';
 import { PostgresConnection, type Sending } from './connection.ts';
 import type { ServerAddress } from './connection-string.ts';
 import { ConnectionLostError, NoFreeConnectionError } from './failure.ts';
+import { type HoldNote, readHoldNote } from './hold-note.ts';
 import { type Sent, sendTogether } from './pipeline.ts';
 
 export interface ConnectionsOptions {
@@ -27,6 +30,10 @@ const types = {
     parsers.get(oid) ?? pg.types.getTypeParser(oid, format as 'text'),
 } as pg.CustomTypesConfig;
 
+// SQLSTATE: read_only_sql_transaction.
+const readOnlyTransaction = '25006';
+// Told here, since the server looks at the locks of the move first, and then at what a transaction may do.
+const writes = /^\s*(insert|update|delete|merge)\b|^\s*with\b.*\b(insert\s+into|update|delete\s+from)\b/is;
 const idleMs = 30_000;
 // The server ends a statement by itself; this is for one that cannot say so any more.
 const graceMs = 5000;
@@ -53,20 +60,34 @@ export const createConnections = ({ address, most, commandTimeoutMs, failed }: C
 
   const limit = String(commandTimeoutMs);
   const bound: Sent = { sql: `select set_config('statement_timeout', $1, true)`, parameters: [limit], returns: false };
-  const begin = (isolation: string): Sent => ({
-    sql: `begin isolation level ${isolation}`,
-    parameters: [],
-    returns: false,
-  });
+  const begin = (kind: string): Sent => ({ sql: `begin isolation level ${kind}`, parameters: [], returns: false });
+  const writable = { alone: [bound], unit: [begin('serializable'), bound], group: [begin('read committed'), bound] };
+  const readOnly = {
+    alone: [{ sql: `select set_config('transaction_read_only', 'on', true)`, parameters: [], returns: false }, bound],
+    unit: [begin('serializable read only'), bound],
+    group: [begin('read committed read only'), bound],
+  };
+  let opening = writable;
+  let heldFor: AcpError | null = null;
 
   const translated = (error: unknown): unknown =>
     error instanceof pg.DatabaseError ? error : new ConnectionLostError(error);
 
   const sending: Sending = {
-    alone: [bound],
-    unit: [begin('serializable'), bound],
-    group: [begin('read committed'), bound],
+    get alone() {
+      return opening.alone;
+    },
+    get unit() {
+      return opening.unit;
+    },
+    get group() {
+      return opening.group;
+    },
     async send(client, statements) {
+      if (heldFor !== null) {
+        const at = statements.findIndex(({ sql }) => writes.test(sql));
+        if (at >= 0) return { error: heldFor, at, lost: false };
+      }
       const deadline = setTimeout(
         () => client.connection.stream.destroy(new Error('The server did not answer in time.')),
         commandTimeoutMs * statements.length + graceMs,
@@ -75,6 +96,9 @@ export const createConnections = ({ address, most, commandTimeoutMs, failed }: C
       clearTimeout(deadline);
       if ('answers' in outcome) return outcome;
       const error = translated(outcome.error);
+      // No trouble of the server: it was told to take nothing.
+      if (heldFor !== null && systemCode(error) === readOnlyTransaction)
+        return { error: heldFor, at: outcome.at, lost: false };
       failed(error);
       return { error, at: outcome.at, lost: error instanceof ConnectionLostError };
     },
@@ -92,10 +116,17 @@ export const createConnections = ({ address, most, commandTimeoutMs, failed }: C
         throw failure;
       }
     },
-    /** Asks the server for nothing; where all connections are in use it answers others. */
-    async ping(): Promise<void> {
-      if (pool.totalCount < most || pool.idleCount > 0) await pool.query('select 1');
+    /** From here on the server refuses whatever writes on these connections, and its writer is told why. */
+    hold(reason: AcpError): void {
+      heldFor = reason;
+      opening = readOnly;
     },
+    /** Asks the server whether a move has the store; where all connections are in use it answers others, and nobody asks. */
+    async look(schema: string): Promise<HoldNote | null> {
+      return pool.totalCount < most || pool.idleCount > 0 ? readHoldNote(pool, schema) : null;
+    },
+    /** The same, and waits for a connection. */
+    holdNote: (schema: string): Promise<HoldNote | null> => readHoldNote(pool, schema),
     /** Ends when the last one is given back; who closes twice is told of the same end. */
     close(): Promise<void> {
       ending ??= pool.end();

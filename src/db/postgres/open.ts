@@ -8,6 +8,7 @@ import { addressText, parseConnectionString } from './connection-string.ts';
 import { clientConfig, createConnections } from './connections.ts';
 import { createPostgresDialect } from './dialect.ts';
 import { classifyPostgres } from './failure.ts';
+import { type HoldNote, holdWords } from './hold-note.ts';
 import { connectListening } from './listening.ts';
 import { ensureSchema, migrationLock } from './migration-lock.ts';
 import { openReplica } from './replica.ts';
@@ -26,6 +27,11 @@ export interface PostgresOptions {
   readonly maxConnections: number;
 }
 
+interface HoldSteps {
+  end(): Promise<void>;
+  aside(): Promise<void>;
+}
+
 export interface OpenedPostgres {
   readonly dialect: SqlDialect;
   readonly condition: StoreCondition;
@@ -35,10 +41,18 @@ export interface OpenedPostgres {
   prepare(): Promise<void>;
   /** Why the store could not be opened, in words that name the server; what is not the store's doing stays as it is. */
   failure(error: unknown): unknown;
+  /** Throws `store-unavailable` for a store that a move has, or has had; before anything is written. */
+  refuseHeld(): Promise<void>;
+  /** Once a move asks for reads only: `end` ends what writes, then every write is refused, and `aside` tells that. */
+  holdWhenAsked(steps: HoldSteps): void;
+  /** Why nothing is written any more; null: it is. */
+  heldFor(): string | null;
   /** Connects once more, for what the processes of the store tell each other. */
   announcements(): PostgresAnnouncements;
   stop(): Promise<void>;
 }
+
+const heldWords = 'The store is being moved: this process answers reads only, until it is started again.';
 
 const reasons: Readonly<Record<Exclude<StoreFailure, null>, string>> = {
   'unique-violation': 'its content is not what it should be',
@@ -93,12 +107,38 @@ export const openPostgres = (
     log,
     exclusive: migrationLock(server, schema),
   });
-  const watch = watchPostgres(dialect, condition, () => connections.ping());
+  let steps: HoldSteps | null = null;
+  let isAsked = false;
+  let heldFor: string | null = null;
+  const holdFor = async (note: HoldNote, { end, aside }: HoldSteps): Promise<void> => {
+    log.warn({ address, ...note }, 'A move asks this process to end what it does and to answer reads only');
+    await end();
+    heldFor = holdWords(note);
+    connections.hold(new AcpError('store-unavailable', heldWords, { cause: new Error(heldFor) }));
+    log.warn({ address }, heldWords);
+    await aside();
+  };
+  const watch = watchPostgres(dialect, condition, async () => {
+    const note = await connections.look(schema);
+    if (note === null || steps === null || isAsked) return;
+    isAsked = true;
+    void holdFor(note, steps).catch((error: unknown) =>
+      log.error({ address, error }, 'The store could not be held for a move'),
+    );
+  });
   return {
     dialect,
     condition,
     address,
     prepare: () => ensureSchema(server, schema),
+    async refuseHeld() {
+      const note = await connections.holdNote(schema);
+      if (note !== null) throw new AcpError('store-unavailable', holdWords(note));
+    },
+    holdWhenAsked(asked) {
+      steps = asked;
+    },
+    heldFor: () => heldFor,
     failure: (error) => openFailure(address, error),
     announcements: () =>
       openAnnouncements({

@@ -38,6 +38,12 @@ export const DiagnosticsReport = Type.Object(
         missingPartitions: Type.Array(Type.String(), {
           description: 'Partitions of the present that could not be made; their rows are in the default ones',
         }),
+        heldFor: nullable(
+          Type.String({
+            description:
+              'A move has asked this process to answer reads only, until it is started again: which one, and since when',
+          }),
+        ),
       }),
       { description: 'How this process does beside the others of its store. Null: it has the store to itself' },
     ),

@@ -53,6 +53,7 @@ const sharingNow = (sharing: StoreSharing | null): DiagnosticsReport['storeShari
         clockOff: sharing.isClockOff(),
         staleState: [...sharing.staleState()],
         missingPartitions: [...sharing.missingPartitions()],
+        heldFor: sharing.heldFor(),
       };
 
 export const diagnosticsService = (deps: DiagnosticsDeps): Handlers<typeof diagnosticsOperations> => {

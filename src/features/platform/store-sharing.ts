@@ -4,6 +4,8 @@ export interface StoreSharing {
   staleState(): readonly string[];
   /** False: what others change is seen by asking the store alone, and later. */
   hearsOthers(): boolean;
+  /** Why this process writes nothing any more; null: it does. */
+  heldFor(): string | null;
   /** How far the time of this process is ahead of the store's, in milliseconds. */
   clockOffsetMs(): number;
   /** True: further than it may be. */

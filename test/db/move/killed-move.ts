@@ -10,12 +10,13 @@ export const moveUntilKilled = (
   from: object,
   to: object,
   stretches: number,
-  only?: string,
+  only: string | null = null,
+  hold = false,
 ): Promise<MoveReport | null> =>
   new Promise((resolve, reject) => {
     execFile(
       process.execPath,
-      [movingProcess, JSON.stringify([from, to, stretches, only])],
+      [movingProcess, JSON.stringify([from, to, stretches, only, hold])],
       { maxBuffer: 1_000_000 },
       (error, stdout, stderr) => {
         if (error === null) resolve(JSON.parse(stdout) as MoveReport);

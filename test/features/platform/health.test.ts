@@ -57,6 +57,7 @@ test('OBS-33 a store that hangs is given up after 2 s', async (t) => {
 test('a process that cannot decide what others have changed is not ready, and one that hears, dates or lays apart badly is degraded', async () => {
   const well: StoreSharing = {
     staleState: () => [],
+    heldFor: () => null,
     hearsOthers: () => true,
     clockOffsetMs: () => 0,
     isClockOff: () => false,
