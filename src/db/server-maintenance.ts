@@ -131,3 +131,11 @@ export const refuseServerBackup = ({ address, schema }: ServerPlace, file: strin
     `A store in PostgreSQL is backed up with PostgreSQL's own tools, also while services run: ${command} (user and password as for any of its programs, such as PGUSER and PGPASSWORD). Attachments in a folder or a bucket are not in it.`,
   );
 };
+
+/** Throws `feature-not-available` with what does it instead: the space of a table is PostgreSQL's to look after. */
+export const refuseServerCompact = ({ schema }: ServerPlace): never => {
+  throw new AcpError(
+    'feature-not-available',
+    `A store in PostgreSQL is compacted by the server: autovacuum has the space of deleted rows used again, also while services run. To give it back to the file system, stop them and run VACUUM (FULL, ANALYZE) on the largest tables of the schema ${schema}, or use pg_repack while they run; \`acp db status\` shows the size.`,
+  );
+};

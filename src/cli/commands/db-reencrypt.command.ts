@@ -35,7 +35,9 @@ const writeReport = async ({ terminal, print }: Session, report: ReencryptReport
     terminal.note(`${rows(orphaned)} of what is deleted already: the service removes them soon after it starts.`);
   if (!report.dryRun && !report.compacted)
     terminal.note(
-      'What was deleted or replaced may still stand in free parts of the file: `acp db reencrypt --compact` writes the file anew without it.',
+      report.provider === 'Sqlite'
+        ? 'What was deleted or replaced may still stand in free parts of the file: `acp db reencrypt --compact` writes the file anew without it.'
+        : 'What was deleted or replaced may still stand in the tables of the server until VACUUM has run there, and in its backups: VACUUM FULL writes a table anew without it.',
     );
 };
 
@@ -79,7 +81,7 @@ const reencrypt = async (session: Session, options: Options): Promise<number> =>
 export const registerDbReencrypt = (db: Command, host: CommandHost): void => {
   db.command('reencrypt')
     .description(
-      'encrypt what is stored in plain or under a former key with the active one; no server may be running; exit code 1 when something is left',
+      'encrypt what is stored in plain or under a former key with the active one; no server may be running on a store in a file; exit code 1 when something is left',
     )
     .option('--dry-run', 'only count, by table and by key, also while a server runs')
     .option(

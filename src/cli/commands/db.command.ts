@@ -37,7 +37,8 @@ const status = async (session: Session): Promise<void> => {
 };
 
 const compact = async (session: Session): Promise<void> => {
-  const { maintenance, options } = await openMaintenance(session);
+  const { maintenance, onServer, options, server } = await openMaintenance(session);
+  if (server !== null) return onServer.refuseServerCompact(server);
   const log = noteLog(session.terminal);
   const report = await maintenance.compactStore({ ...options, now: Date.now, log });
   const { path, bytesBefore, bytesAfter } = report;

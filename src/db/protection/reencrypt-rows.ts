@@ -1,6 +1,8 @@
+import type { Kysely } from 'kysely';
 import { isDecryptionFailure, keyNameOf } from '../../core/content-cipher.ts';
 import { type Statement, updateStatement } from '../statement.ts';
 import type { RootStorage } from '../storage.ts';
+import type { Tables } from '../tables.ts';
 import { type ProtectedTable, protectedShape } from './protected-rows.ts';
 import {
   type FindTenants,
@@ -134,14 +136,21 @@ export const reencryptTable = async (
     const [first, last] = [stretch[0], stretch.at(-1)];
     if (first === undefined || last === undefined) return;
     const needs = new Map(stretch.map(({ row, need }) => [placeName(row.place), need]));
-    const stored = await readStretch(storage.db, table, first.row, last.row);
-    const renewed = stored.flatMap((row) => {
-      // A store that is served has new rows meanwhile, at which nobody looked.
-      const need = needs.get(placeName(row));
-      return need === undefined || need.size === 0 ? [] : [renew(row, need, tenantOf(row))];
-    });
-    const statements = renewed.flatMap(([, statement]) => statement ?? []);
-    if (statements.length > 0) await storage.write(statements);
+    const renewedOf = async (db: Kysely<Tables>) =>
+      (await readStretch(db, table, first.row, last.row)).flatMap((row) => {
+        // A store that is served has new rows meanwhile, at which nobody looked.
+        const need = needs.get(placeName(row));
+        return need === undefined || need.size === 0 ? [] : [renew(row, need, tenantOf(row))];
+      });
+    const renewed = dryRun
+      ? await renewedOf(storage.db)
+      : // Read and written in one unit: what a process that serves the store changes in between is not undone.
+        await storage.atomic(async (db) => {
+          const changes = await renewedOf(db);
+          const statements = changes.flatMap(([, statement]) => statement ?? []);
+          if (statements.length > 0) await storage.dialect.write(db, statements);
+          return changes;
+        });
     for (const [counted] of renewed) tally.add(counted);
   };
 

@@ -5,7 +5,7 @@ import { contentFolder } from '../content/files.ts';
 import { defaultPlaces } from '../content/open-contents.ts';
 import { openViews } from '../content/views.ts';
 import { migrationStatus } from '../migrate.ts';
-import { type OpenOptions, openForReading, openStorage, storeFile } from '../open-storage.ts';
+import { type OpenOptions, openForReading, openStorage, storeName } from '../open-storage.ts';
 import type { RootStorage } from '../storage.ts';
 import { protectedTableNames } from './protected-rows.ts';
 import { createTenantFinder } from './protected-walk.ts';
@@ -23,7 +23,9 @@ export interface FormerKey {
 }
 
 export interface ReencryptReport {
+  /** Of the file, or server, database and schema. */
   readonly path: string;
+  readonly provider: 'Sqlite' | 'Postgres';
   readonly dryRun: boolean;
   readonly activeKeyId: string | null;
   /** Protected tables, and the files of attachments as `attachments`. */
@@ -57,16 +59,24 @@ const leftOf = (tables: readonly ReencryptedTable[], dryRun: boolean): number =>
     .map(({ plain, former, unreadable, orphaned }) => unreadable + orphaned + (dryRun ? plain + former : 0))
     .reduce((sum, rows) => sum + rows, 0);
 
+/** Of its file; null: it is on a server, and other processes may serve it. */
+type StorePath = string | null;
+
+const bytesOf = async (storage: RootStorage, path: StorePath): Promise<number> =>
+  path === null ? (await storage.dialect.size()).totalBytes : statSync(path).size;
+
 const reencrypted = async (
   storage: RootStorage,
-  path: string,
+  path: StorePath,
+  name: string,
   { dryRun = false, compact = false, progress = () => undefined, attachments = defaultPlaces, log }: ReencryptOptions,
 ): Promise<ReencryptReport> => {
   const { activeKeyId, keyIds } = storage.rows.cipher;
   const underKeys = new Map(keyIds.filter((keyId) => keyId !== activeKeyId).map((keyId) => [keyId, 0]));
   const findTenants = createTenantFinder(storage.db);
-  const bytesBefore = statSync(path).size;
-  if (!dryRun) storage.dialect.overwriteDeleted();
+  const bytesBefore = await bytesOf(storage, path);
+  const alone = !dryRun && path !== null;
+  if (alone) storage.dialect.overwriteDeleted();
   const tables: ReencryptedTable[] = [];
   for (const table of protectedTableNames) {
     const tally = createReencryptTally(table, underKeys, progress);
@@ -76,21 +86,22 @@ const reencrypted = async (
   const tally = createReencryptTally('attachments', underKeys, progress);
   const opened = await openViews({
     storage,
-    homeFolder: contentFolder(path),
+    homeFolder: path === null ? null : contentFolder(path),
     places: attachments,
     now: Date.now,
     log: dryRun ? null : log,
   });
   try {
-    for (const view of opened.views) await reencryptContents(storage, view, tally, dryRun);
+    for (const view of opened.views) await reencryptContents(storage, view, tally, { dryRun, alone });
   } finally {
     await opened.close();
   }
   tables.push(tally.result());
   if (compact) await storage.dialect.rebuild();
-  else if (!dryRun) await storage.dialect.checkpoint('Shrink');
+  else if (alone) await storage.dialect.checkpoint('Shrink');
   return {
-    path,
+    path: name,
+    provider: path === null ? 'Postgres' : 'Sqlite',
     dryRun,
     activeKeyId,
     tables,
@@ -98,7 +109,7 @@ const reencrypted = async (
     left: leftOf(tables, dryRun),
     compacted: compact,
     bytesBefore,
-    bytesAfter: statSync(path).size,
+    bytesAfter: await bytesOf(storage, path),
   };
 };
 
@@ -118,21 +129,27 @@ const requireDirection = (activeKeyId: string | null, decrypt: boolean): void =>
 
 /**
  * Writes what is plain or under a former key anew under the active one, in small transactions: stopped at any moment it
- * leaves a store that can be read, and it goes on when it is called again. Needs the store for itself, except to count.
+ * leaves a store that can be read, and it goes on when it is called again. Needs a store in a file for itself, except to
+ * count; one on a server may be served meanwhile, by processes that have the same active key.
  */
 export const reencryptStore = async (options: ReencryptOptions): Promise<ReencryptReport> => {
-  const path = storeFile(options);
-  const { storage } = await openForReading(options);
+  const name = storeName(options);
+  const { storage, path, close } = await openForReading(options);
   try {
+    if (path === null && options.compact === true)
+      throw new AcpError(
+        'feature-not-available',
+        '--compact is for a store in a file. In PostgreSQL former versions of rows go with VACUUM, and VACUUM FULL writes a table anew without them.',
+      );
     refuseUnmigrated((await migrationStatus(storage, options.migrations ?? allMigrations)).pending);
-    if (options.dryRun === true) return await reencrypted(storage, path, { ...options, compact: false });
+    if (options.dryRun === true) return await reencrypted(storage, path, name, { ...options, compact: false });
   } finally {
-    await storage.close();
+    await close();
   }
   requireDirection(storage.rows.cipher.activeKeyId, options.decrypt === true);
   const opened = await openStorage({ ...options, autoApplyMigrations: false });
   try {
-    return await reencrypted(opened.storage, path, options);
+    return await reencrypted(opened.storage, path, name, options);
   } finally {
     await opened.close();
   }
