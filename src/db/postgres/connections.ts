@@ -6,6 +6,7 @@ import type { ServerAddress } from './connection-string.ts';
 import { ConnectionLostError, NoFreeConnectionError } from './failure.ts';
 import { type HoldNote, readHoldNote } from './hold-note.ts';
 import { type Sent, sendTogether } from './pipeline.ts';
+import { recogniseSession } from './session-statements.ts';
 
 export interface ConnectionsOptions {
   readonly address: ServerAddress;
@@ -55,7 +56,10 @@ export const clientConfig = (address: ServerAddress): pg.ClientConfig => ({
 export const createConnections = ({ address, most, commandTimeoutMs, failed }: ConnectionsOptions) => {
   const pool = new pg.Pool({ ...clientConfig(address), pipeline: true, max: most, idleTimeoutMillis: idleMs });
   // The one that has a connection hears of its loss by the answer; without a listener it would end the process.
-  pool.on('connect', (client) => client.on('error', () => undefined));
+  pool.on('connect', (client) => {
+    client.on('error', () => undefined);
+    recogniseSession(client).catch(() => undefined);
+  });
   pool.on('error', (error) => failed(new ConnectionLostError(error)));
 
   const limit = String(commandTimeoutMs);

@@ -63,7 +63,8 @@ export const classifyPostgres = (error: unknown): StoreFailure => {
 };
 
 // serialization_failure, deadlock_detected: both leave nothing behind, and come out right when they are tried again.
-const conflicts: ReadonlySet<string> = new Set(['40001', '40P01']);
+// The last one: a pooler has lent the connection to another session of the server, where a statement is not kept.
+const conflicts: ReadonlySet<string> = new Set(['40001', '40P01', '26000']);
 
 /** The transaction has lost against another one: it left nothing behind, and may be repeated. */
 export const isConflict = (error: unknown): boolean =>

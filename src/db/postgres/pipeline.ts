@@ -1,4 +1,6 @@
 import pg from 'pg';
+import { systemCode } from '../../core/files/system-code.ts';
+import { leaveSession, type Naming, type SessionStatements, statementsOf } from './session-statements.ts';
 
 /** What the server answered to one statement. */
 export interface Answer {
@@ -28,6 +30,7 @@ interface Wire {
   }): void;
   describe(message: { type: 'P'; name: string }): void;
   execute(message: { portal: string; rows: number }): void;
+  close(message: { type: 'S'; name: string }): void;
   sync(): void;
 }
 
@@ -45,24 +48,44 @@ declare class DriverQuery {
   handleCommandComplete(message: unknown, wire: Wire): void;
 }
 
+const once: Naming = { name: '', isNew: true, drops: null };
+// invalid_sql_statement_name: the session is another one.
+const unknownStatement = '26000';
+
 const Base = pg.Query as unknown as typeof DriverQuery;
 
 /** Several statements as one message: nothing is waited for between them, and after one that fails none is executed. */
 class Pipeline extends Base {
   readonly #statements: readonly Sent[];
+  readonly #kept: SessionStatements | null;
+  /** Texts that are told to be kept with this message, by their position. */
+  readonly #fresh: (readonly [position: number, text: string])[] = [];
   completed = 0;
 
-  constructor(statements: readonly Sent[], callback: (error: unknown, answers: Answer | Answer[]) => void) {
+  constructor(
+    statements: readonly Sent[],
+    kept: SessionStatements | null,
+    callback: (error: unknown, answers: Answer | Answer[]) => void,
+  ) {
     super({ text: statements[0]?.sql ?? '' }, callback);
     this.#statements = statements;
+    this.#kept = kept;
   }
 
   override submit(wire: Wire): null {
     wire.stream.cork();
     try {
-      for (const { sql, parameters, returns = true } of this.#statements) {
-        wire.parse({ name: '', text: sql, types: [] });
-        wire.bind({ portal: '', statement: '', values: parameters, valueMapper: wireValue });
+      /** What the unnamed statement is: equal ones that follow each other are read once. */
+      let unnamed: string | null = null;
+      const now = performance.now();
+      for (const [position, { sql, parameters, returns = true }] of this.#statements.entries()) {
+        // What gives rows back could come to give others, when another version has changed the table.
+        const { name, isNew, drops } = returns || this.#kept === null ? once : this.#kept.named(sql, now);
+        if (drops !== null) wire.close({ type: 'S', name: drops });
+        if (name === '' ? sql !== unnamed : isNew) wire.parse({ name, text: sql, types: [] });
+        if (name === '') unnamed = sql;
+        else if (isNew) this.#fresh.push([position, sql]);
+        wire.bind({ portal: '', statement: name, values: parameters, valueMapper: wireValue });
         if (returns) wire.describe({ type: 'P', name: '' });
         wire.execute({ portal: '', rows: 0 });
       }
@@ -71,6 +94,11 @@ class Pipeline extends Base {
       wire.stream.uncork();
     }
     return null;
+  }
+
+  /** From the one that failed on nobody knows what the server has. */
+  failed(): void {
+    for (const [position, text] of this.#fresh) if (position >= this.completed) this.#kept?.forget(text);
   }
 
   override handleDataRow(message: unknown): void {
@@ -90,9 +118,14 @@ class Pipeline extends Base {
  */
 export const sendTogether = (client: pg.ClientBase, statements: readonly Sent[]): Promise<Outcome> =>
   new Promise((resolve) => {
-    const pipeline = new Pipeline(statements, (error, answers) => {
-      if (error === null || error === undefined) resolve({ answers: Array.isArray(answers) ? answers : [answers] });
-      else resolve({ error, at: pipeline.completed });
+    const pipeline = new Pipeline(statements, statementsOf(client), (error, answers) => {
+      if (error === null || error === undefined) {
+        resolve({ answers: Array.isArray(answers) ? answers : [answers] });
+        return;
+      }
+      pipeline.failed();
+      if (systemCode(error) === unknownStatement) leaveSession(client);
+      resolve({ error, at: pipeline.completed });
     });
     client.query(pipeline as unknown as pg.Query);
   });
