@@ -50,6 +50,7 @@ export class CommitLanes implements CommitPath {
 
   async close(): Promise<void> {
     this.#closed = true;
+    this.#lanes.hasten();
     while (this.#pending.length + this.#flights.size + this.#waits.size > 0) {
       this.#start();
       await Promise.race([...this.#flights, ...this.#waits]);

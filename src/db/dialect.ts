@@ -16,6 +16,8 @@ export interface CommitLanesOf {
     units: readonly (readonly Statement[])[],
     condense: Condense,
   ): Promise<readonly (UnitResult | Promise<UnitResult>)[]>;
+  /** A store that is away is not waited for any more. */
+  hasten(): void;
 }
 
 /** The statements of one transaction as fewer that write the same. */
@@ -34,6 +36,8 @@ export type StoreFailure =
   | 'busy'
   | 'corrupt'
   | 'unavailable'
+  /** The answer to a commit did not come: nobody can tell whether what it was about is written. */
+  | 'in-doubt'
   | null;
 
 export interface StoreSize {
@@ -82,7 +86,8 @@ export interface SqlDialect {
   /**
    * One transaction of writes and reads, sent as a whole: the rows of each statement, none for a write that returns none. A
    * statement sees what was committed before it began, so one that follows a lock sees what its last holder did, and
-   * locks are held while the database works, never while a process is waited for. Conditions are not checked.
+   * locks are held while the database works, never while a process is waited for. Conditions are not checked. Where all of
+   * them are repeatable, they are sent again when their connection was cut.
    */
   exchange(statements: readonly Statement[]): Promise<readonly (readonly unknown[])[]>;
   /** Runs the statements in the open transaction that `db` is, as a unit of `commitUnits`; how many rows they changed. */
@@ -103,10 +108,15 @@ export interface SqlDialect {
   /** A read can lock what it meets and pass over what others have locked (`for update skip locked`). */
   readonly readsPastLocks: boolean;
   /**
-   * Whether a transaction failed because of another one at the same time, so that its work is to be done again; absent
+   * Whether a transaction failed, by an error or the cause of one, because of another one at the same time, so that its work is to be done again; absent
    * where there is one writer.
    */
   readonly isConflict?: (error: unknown) => boolean;
+  /**
+   * Whether a transaction failed because its connection was cut before its commit was asked for, so that it left nothing
+   * behind and is done again on another one; absent where there are no connections.
+   */
+  readonly isCut?: (error: unknown) => boolean;
   /**
    * Tells the query planner what to expect, where the database does not find out by itself. Such numbers hold until they
    * are changed here, so that a plan is the same in every store and on every day.

@@ -11,6 +11,20 @@ export interface Statement {
    * that all processes keep to, so that no two wait for each other; from the first of them on the order stands.
    */
   readonly isShared?: boolean;
+  /** Of an insert of which nobody else writes an equal one: how to find out whether it is in the store. */
+  readonly proof?: RowProof;
+  /**
+   * Executed once more, even after its answer was lost, it leaves the store as it was after the first time. True of
+   * what only writes values that do not depend on those before, under conditions that it does not itself end.
+   */
+  readonly isRepeatable?: boolean;
+}
+
+/** A read that finds the row of an insert with all that it wrote. */
+export interface RowProof {
+  readonly sql: string;
+  /** What it is asked with, as positions among the parameters of the insert. */
+  readonly positions: readonly number[];
 }
 
 /**
@@ -35,10 +49,10 @@ export class ConditionFailedError extends Error {
 /** A write that is compiled for one use. */
 export const statementOf = (
   query: { compile(): CompiledQuery },
-  { mustChange = false }: Pick<Statement, 'mustChange'> = {},
+  { mustChange = false, isRepeatable = false }: Pick<Statement, 'mustChange' | 'isRepeatable'> = {},
 ): Statement => {
   const { sql: text, parameters } = query.compile();
-  return { sql: text, parameters, mustChange };
+  return { sql: text, parameters, mustChange, isRepeatable };
 };
 
 // Compiling a wide insert costs more than executing it, so hot statements are compiled once per store and only their
@@ -55,22 +69,33 @@ const untyped = (db: Kysely<Tables>) => db as unknown as Kysely<Record<string, R
 const columnsOf = <T extends keyof Tables>(values: Values<T>) => Object.keys(values) as Columns<T> & string[];
 const sampleOf = (columns: readonly string[]) => Object.fromEntries(columns.map((column) => [column, 0]));
 
-/** `insert into table` of what `toRow` makes, compiled with the first one. */
+/**
+ * `insert into table` of what `toRow` makes, compiled with the first one. `provenBy`: columns, none of them ever null, by
+ * which its row can be told from any that others write; its key is among them.
+ */
 export const insertStatement = <T extends keyof Tables, A extends readonly unknown[], V extends Values<T>>(
   db: Kysely<Tables>,
   table: T,
   toRow: (...args: A) => V & Whole<V>,
+  { provenBy }: { readonly provenBy?: readonly (keyof V & keyof Tables[T] & string)[] } = {},
 ): ((...args: A) => Statement) => {
+  const proofOf = (columns: Columns<T>, by: Columns<T>): RowProof => {
+    const equal = untyped(db)
+      .selectFrom(table as string)
+      .select(sql.lit(1).as('is_there'))
+      .where((eb) => eb.and(sampleOf(by)));
+    return { sql: equal.compile().sql, positions: by.map((column) => columns.indexOf(column)) };
+  };
   const compile = (columns: Columns<T>) => {
     const { sql: text } = untyped(db).insertInto(table).values(sampleOf(columns)).compile();
-    return { text, columns };
+    return { text, columns, proof: provenBy && { proof: proofOf(columns, provenBy) } };
   };
   let compiled: ReturnType<typeof compile> | null = null;
   return (...args) => {
     const row = toRow(...args);
     compiled ??= compile(columnsOf<T>(row));
-    const { text, columns } = compiled;
-    return { sql: text, parameters: columns.map((column) => row[column]) };
+    const { text, columns, proof } = compiled;
+    return { sql: text, parameters: columns.map((column) => row[column]), ...proof };
   };
 };
 
@@ -84,7 +109,7 @@ export const updateStatement = <
   db: Kysely<Tables>,
   table: T,
   toChange: (...args: A) => { readonly set: V & Whole<V>; readonly where: W & Whole<W> },
-  { mustChange = false }: Pick<Statement, 'mustChange'> = {},
+  { mustChange = false, isRepeatable = false }: Pick<Statement, 'mustChange' | 'isRepeatable'> = {},
 ): ((...args: A) => Statement) => {
   const compile = (columns: Columns<T>, keys: Columns<T>) => {
     const query = untyped(db)
@@ -98,7 +123,7 @@ export const updateStatement = <
     compiled ??= compile(columnsOf<T>(set), columnsOf<T>(where));
     const { text, columns, keys } = compiled;
     const parameters = [...columns.map((column) => set[column]), ...keys.map((column) => where[column])];
-    return { sql: text, parameters, mustChange };
+    return { sql: text, parameters, mustChange, isRepeatable };
   };
 };
 
@@ -115,13 +140,13 @@ class Parameter {
 /** Any write, compiled with its first execution: `build` says which of its values are bound anew each time, by name. */
 export const preparedStatement = <N extends string>(
   build: (parameter: (name: N) => never) => { compile(): CompiledQuery },
-  { mustChange = false }: Pick<Statement, 'mustChange'> = {},
+  { mustChange = false, isRepeatable = false }: Pick<Statement, 'mustChange' | 'isRepeatable'> = {},
 ): ((values: Parameters<N>) => Statement) => {
   let compiled: CompiledQuery | null = null;
   return (values) => {
     compiled ??= build((name) => new Parameter(name) as never).compile();
     const { sql: text, parameters } = compiled;
     const bound = parameters.map((value) => (value instanceof Parameter ? values[value.name as N] : value));
-    return { sql: text, parameters: bound, mustChange };
+    return { sql: text, parameters: bound, mustChange, isRepeatable };
   };
 };

@@ -53,10 +53,8 @@ export const createStorage = (
   cipher: ContentCipher = plainContent,
 ): RootStorage => {
   const root = new Kysely<Tables>({ dialect: dialect.kysely, plugins: [...dialect.plugins] });
-  // Whoever translates an error of a statement has it as the cause.
-  const lostAgainstAnother = (error: unknown): boolean =>
-    dialect.isConflict !== undefined &&
-    (dialect.isConflict(error) || (error instanceof Error && lostAgainstAnother(error.cause)));
+  const isPassing = (error: unknown): boolean =>
+    dialect.isConflict?.(error) === true || dialect.isCut?.(error) === true;
   const queue = dialect.lanes === undefined ? new CommitQueue(dialect) : new CommitLanes(dialect.lanes);
   const inOne = async <T>(work: (transaction: Transaction<Tables>) => Promise<T>): Promise<T> => {
     refuseInTransaction();
@@ -64,7 +62,7 @@ export const createStorage = (
       try {
         return await root.transaction().execute((transaction) => inTransaction.run(true, () => work(transaction)));
       } catch (error) {
-        if (attempt === maxAttempts || !lostAgainstAnother(error)) throw translateStoreError(dialect.classify, error);
+        if (attempt === maxAttempts || !isPassing(error)) throw translateStoreError(dialect.classify, error);
         await setTimeout(Math.random() * pauseMs * 2 ** attempt);
       }
   };

@@ -3,7 +3,7 @@ import type { Logger } from '../core/logger.ts';
 import type { StoreFailure } from './dialect.ts';
 
 /** What passes by itself, or is not about the store. */
-type Passing = 'unique-violation' | 'unstorable-text' | 'conflict' | 'slow' | 'busy' | null;
+type Passing = 'unique-violation' | 'unstorable-text' | 'conflict' | 'slow' | 'busy' | 'in-doubt' | null;
 
 /** Why writes fail. A lock of another program passes by itself and is none. */
 export type StoreTrouble = Exclude<StoreFailure, Passing> | 'moved';
@@ -20,6 +20,8 @@ const passing: ReadonlySet<StoreFailure> = new Set<Passing>([
   'conflict',
   'slow',
   'busy',
+  // Whoever has lost the connection has told so.
+  'in-doubt',
   null,
 ]);
 const isPassing = (failure: StoreFailure): failure is Passing => passing.has(failure);

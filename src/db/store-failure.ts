@@ -9,6 +9,7 @@ const reasons = {
   busy: 'The store is locked by another process.',
   corrupt: 'The store file is damaged; run `acp db check`.',
   unavailable: 'The store cannot be reached.',
+  'in-doubt': 'The connection to the store was lost while it was written: look whether it was before you try again.',
 } as const;
 
 /** Nothing is where a store is looked for. */

@@ -5,7 +5,9 @@ import { setTimeout as pause } from 'node:timers/promises';
 import { isIdle } from '../e2e/records.ts';
 import { type ServiceProcess, until } from '../e2e/support.ts';
 import { call } from '../e2e/wire.ts';
+import { type Cut, type CuttingProxy, startCuttingProxy } from '../support/cutting-proxy.ts';
 import { type Fleet, openFleet } from '../support/fleet.ts';
+import { createDatabase } from '../support/postgres-server.ts';
 import { findings } from './checker.ts';
 import { effects, startEffectsServer } from './effects-server.ts';
 import { applyLoad, emptyHistory, type History } from './load.ts';
@@ -16,12 +18,18 @@ export interface SoakOptions {
   readonly seed: number;
   /** How long a process that is stopped stands still at most; longer than its leases, to meet what comes after them. */
   readonly longestPauseSeconds: number;
+  /** What befalls them: they themselves come and go, or their connections to the database are cut. Default: the first. */
+  readonly disturbed?: 'processes' | 'connections';
   readonly tell?: (line: string) => void;
 }
 
 export interface SoakReport {
   readonly history: History;
   readonly incidents: readonly string[];
+  /** Of connections to the database. */
+  readonly cuts: number;
+  /** What the processes have logged as an error. */
+  readonly errors: readonly string[];
   /** Empty: the store, the clients and the world outside agree. */
   readonly findings: readonly string[];
 }
@@ -125,19 +133,50 @@ const disturb = async (
   return incidents;
 };
 
+const kinds: readonly Cut[] = ['before', 'after', 'within', 'late'];
+// A unit of work, too, is to come through now and then.
+const cutShare = 0.1;
+
+/** Cuts connections where a process sends something, and all of them at times, with nobody let in for a moment. */
+const cutConnections = async (
+  proxy: CuttingProxy,
+  { seconds, tell = () => undefined }: SoakOptions,
+  random: () => number,
+): Promise<string[]> => {
+  const incidents: string[] = [];
+  const until = performance.now() + seconds * 1000;
+  proxy.plan = () => (random() < cutShare ? (kinds[Math.trunc(random() * kinds.length)] ?? null) : null);
+  while (performance.now() < until) {
+    await pause(2000 + 2000 * random());
+    const ms = Math.trunc(200 + 1300 * random());
+    incidents.push(`nobody is let in for ${ms} ms`);
+    tell(incidents.at(-1) ?? '');
+    proxy.shut();
+    await pause(ms);
+    proxy.open();
+  }
+  proxy.plan = () => null;
+  return incidents;
+};
+
 /** A fleet under load while its processes come and go, and what does not agree at the end. */
 export const soak = async (options: SoakOptions): Promise<SoakReport> => {
   const world = await startEffectsServer();
   const folder = mkdtempSync(join(tmpdir(), 'acp-soak-'));
   world.writeTools(folder);
-  const fleet = await openFleet({ processes: options.processes, script, service, host: { Tools: [folder] } });
+  const database = await createDatabase();
+  const proxy = await startCuttingProxy(database.url);
+  const place = options.disturbed === 'connections' ? { database: proxy.url } : {};
+  const fleet = await openFleet({ ...place, processes: options.processes, script, service, host: { Tools: [folder] } });
   try {
     await prepare(fleet);
     const history = emptyHistory();
     const random = seeded(options.seed);
     let over = false;
     const load = applyLoad({ url: fleet.url, history, isOver: () => over, random: seeded(options.seed + 1) });
-    const incidents = await disturb(fleet, options, random);
+    const incidents = await (options.disturbed === 'connections'
+      ? cutConnections(proxy, options, random)
+      : disturb(fleet, options, random));
     over = true;
     await load;
     const [service] = fleet.members;
@@ -147,11 +186,17 @@ export const soak = async (options: SoakOptions): Promise<SoakReport> => {
     return {
       history,
       incidents,
+      cuts: proxy.cuts,
+      errors: fleet.members.flatMap((member) =>
+        member.log().flatMap(({ level, message }) => (level === 'error' ? [message] : [])),
+      ),
       findings: await findings({ service, history, hits: world.hits, limit, mostLogs: 500 }),
     };
   } finally {
     world.close();
     await fleet.close();
+    await proxy.close();
+    await database.drop();
     rmSync(folder, { recursive: true, force: true });
   }
 };

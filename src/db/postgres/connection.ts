@@ -1,7 +1,7 @@
 import type { CompiledQuery, DatabaseConnection, QueryResult } from 'kysely';
 import type { PoolClient } from 'pg';
 import { translateStoreError } from '../store-failure.ts';
-import { classifyPostgres, isConflict } from './failure.ts';
+import { CommitInDoubtError, classifyPostgres, isConflict, isCut } from './failure.ts';
 import type { Answer, Sent } from './pipeline.ts';
 
 export type SendOutcome =
@@ -18,6 +18,8 @@ export interface Sending {
   /** Before statements that are sent as a whole transaction. */
   readonly group: readonly Sent[];
   send(client: PoolClient, statements: readonly Sent[]): Promise<SendOutcome>;
+  /** In place of one that was lost. */
+  reconnect(): Promise<PoolClient>;
 }
 
 const writing: ReadonlySet<string> = new Set(['INSERT', 'UPDATE', 'DELETE', 'MERGE']);
@@ -33,18 +35,21 @@ const maxAttempts = 5;
 
 /** One connection of the pool, while somebody has it. */
 export class PostgresConnection implements DatabaseConnection {
-  readonly client: PoolClient;
+  #client: PoolClient;
   readonly #sending: Sending;
   /** What goes before the next statement, in its message. */
   #opening: readonly Sent[] = [];
   #state: 'free' | 'asked for' | 'open' = 'free';
-  #lost = false;
+  /** Why nothing more can be sent; null: something can. */
+  #lost: { readonly error: unknown } | null = null;
+  /** The pool has the client back. */
+  #released = false;
   /** That another transaction was in the way of a part of this one, which then has to be done again as a whole. */
   #conflict: unknown = null;
   #failedAt = -1;
 
   constructor(client: PoolClient, sending: Sending) {
-    this.client = client;
+    this.#client = client;
     this.#sending = sending;
   }
 
@@ -54,7 +59,7 @@ export class PostgresConnection implements DatabaseConnection {
   }
 
   get lost(): boolean {
-    return this.#lost;
+    return this.#lost !== null;
   }
 
   /** Executed in their order and answered together; the first that fails is thrown, and what follows it is not executed. */
@@ -62,9 +67,9 @@ export class PostgresConnection implements DatabaseConnection {
     // Alone a statement is its own transaction, in which the bound on its time is set first.
     const before = this.#state === 'open' ? [] : this.#state === 'asked for' ? this.#opening : this.#sending.alone;
     if (this.#state === 'asked for') this.#state = 'open';
-    const outcome = await this.#sending.send(this.client, [...before, ...statements]);
+    const outcome = await this.#sending.send(this.#client, [...before, ...statements]);
     if ('answers' in outcome) return outcome.answers.slice(before.length);
-    if (outcome.lost) this.#lost = true;
+    if (outcome.lost) this.#lost ??= outcome;
     if (this.#state === 'open' && isConflict(outcome.error)) this.#conflict ??= outcome.error;
     throw outcome.error;
   }
@@ -75,16 +80,16 @@ export class PostgresConnection implements DatabaseConnection {
    */
   async executeWhole(statements: readonly Sent[]): Promise<readonly Answer[]> {
     const { group } = this.#sending;
-    const outcome = await this.#sending.send(this.client, [...group, ...statements, commit]);
+    const outcome = await this.#sending.send(this.#client, [...group, ...statements, commit]);
     if ('answers' in outcome) return outcome.answers.slice(group.length, -1);
-    this.#lost = outcome.lost;
+    if (outcome.lost) this.#lost ??= outcome;
     this.#failedAt = outcome.at - group.length;
     this.#state = 'open';
     await this.rollback();
     throw outcome.error;
   }
 
-  async executeQuery<R>({ sql, parameters }: CompiledQuery): Promise<QueryResult<R>> {
+  async executeQuery<R>({ sql, parameters, query }: CompiledQuery): Promise<QueryResult<R>> {
     for (let attempt = 1; ; attempt += 1)
       try {
         const [answer] = await this.execute([{ sql, parameters }]);
@@ -92,7 +97,11 @@ export class PostgresConnection implements DatabaseConnection {
       } catch (error) {
         // A unit of work is repeated as a whole, by whoever knows its work.
         if (isConflict(error) && this.#state !== 'free') throw error;
-        if (!isConflict(error) || attempt === maxAttempts) throw translateStoreError(classifyPostgres, error);
+        // Nothing is written twice by a read.
+        const isReadAgain = this.#state === 'free' && query.kind === 'SelectQueryNode' && isCut(error);
+        if (!(isConflict(error) || isReadAgain) || attempt === maxAttempts)
+          throw translateStoreError(classifyPostgres, error);
+        if (isReadAgain) await this.#reconnect();
       }
   }
 
@@ -114,7 +123,10 @@ export class PostgresConnection implements DatabaseConnection {
     const wasOpen = this.#state === 'open';
     this.#state = 'open';
     if (wasOpen) {
-      const [answer] = await this.execute([commit]);
+      if (this.#lost !== null) throw this.#lost.error;
+      const [answer] = await this.execute([commit]).catch((error: unknown) => {
+        throw this.#lost === null && !isCut(error) ? error : new CommitInDoubtError(error);
+      });
       // The tag of a commit after a statement that failed; somebody caught its error outside of a part.
       if (answer?.command === 'ROLLBACK')
         throw new Error('A statement of the transaction failed and was passed over; nothing of it is committed.');
@@ -126,14 +138,25 @@ export class PostgresConnection implements DatabaseConnection {
   async rollback(): Promise<void> {
     const wasOpen = this.#state === 'open';
     this.#state = 'open';
-    if (wasOpen && !this.#lost)
-      await this.execute([rollback]).catch(() => {
-        this.#lost = true;
+    if (wasOpen && this.#lost === null)
+      await this.execute([rollback]).catch((error: unknown) => {
+        this.#lost ??= { error };
       });
     this.#state = 'free';
   }
 
   release(): void {
-    this.client.release(this.#lost);
+    if (!this.#released) this.#client.release(this.lost);
+    this.#released = true;
+  }
+
+  async #reconnect(): Promise<void> {
+    this.#client.release(true);
+    this.#released = true;
+    this.#client = await this.#sending.reconnect().catch((error: unknown) => {
+      throw translateStoreError(classifyPostgres, error);
+    });
+    this.#released = false;
+    this.#lost = null;
   }
 }

@@ -3,8 +3,9 @@ import type { AcpError } from '../../contract/errors.ts';
 import { systemCode } from '../../core/files/system-code.ts';
 import { PostgresConnection, type Sending } from './connection.ts';
 import type { ServerAddress } from './connection-string.ts';
-import { ConnectionLostError, NoFreeConnectionError } from './failure.ts';
+import { ConnectionLostError, NoFreeConnectionError, NotConnectedError } from './failure.ts';
 import { type HoldNote, readHoldNote } from './hold-note.ts';
+import { createOutage, type Patience } from './outage.ts';
 import { type Sent, sendTogether } from './pipeline.ts';
 import { recogniseSession } from './session-statements.ts';
 
@@ -36,6 +37,9 @@ const readOnlyTransaction = '25006';
 // Told here, since the server looks at the locks of the move first, and then at what a transaction may do.
 const writes = /^\s*(insert|update|delete|merge)\b|^\s*with\b.*\b(insert\s+into|update|delete\s+from)\b/is;
 const idleMs = 30_000;
+// What a request waits for a server that has just gone away: a restart, or another way to it, takes no longer.
+const reconnectMs = 5000;
+const once: Patience = async () => false;
 // The server ends a statement by itself; this is for one that cannot say so any more.
 const graceMs = 5000;
 
@@ -62,6 +66,7 @@ export const createConnections = ({ address, most, commandTimeoutMs, failed }: C
   });
   pool.on('error', (error) => failed(new ConnectionLostError(error)));
 
+  const outage = createOutage();
   const limit = String(commandTimeoutMs);
   const bound: Sent = { sql: `select set_config('statement_timeout', $1, true)`, parameters: [limit], returns: false };
   const begin = (kind: string): Sent => ({ sql: `begin isolation level ${kind}`, parameters: [], returns: false });
@@ -98,27 +103,47 @@ export const createConnections = ({ address, most, commandTimeoutMs, failed }: C
       );
       const outcome = await sendTogether(client, statements);
       clearTimeout(deadline);
-      if ('answers' in outcome) return outcome;
+      if ('answers' in outcome) {
+        outage.answered();
+        return outcome;
+      }
       const error = translated(outcome.error);
       // No trouble of the server: it was told to take nothing.
       if (heldFor !== null && systemCode(error) === readOnlyTransaction)
         return { error: heldFor, at: outcome.at, lost: false };
+      const lost = error instanceof ConnectionLostError;
+      if (lost) outage.began();
       failed(error);
-      return { error, at: outcome.at, lost: error instanceof ConnectionLostError };
+      return { error, at: outcome.at, lost };
     },
+    reconnect: () => connect(outage.patience(reconnectMs)),
+  };
+
+  const notConnected = (error: unknown): unknown => {
+    if (error instanceof pg.DatabaseError) return error;
+    // The pool has one way to say that it waited: all of its connections are somebody's.
+    const isFull = pool.totalCount >= most && pool.idleCount === 0;
+    return isFull ? new NoFreeConnectionError() : new NotConnectedError(error);
+  };
+
+  const connect = async (again: Patience): Promise<pg.PoolClient> => {
+    for (;;)
+      try {
+        return await pool.connect();
+      } catch (error) {
+        const failure = notConnected(error);
+        failed(failure);
+        if (failure instanceof NoFreeConnectionError) throw failure;
+        outage.began();
+        if (!(await again())) throw failure;
+      }
   };
   let ending: Promise<void> | null = null;
   return {
-    async acquire(): Promise<PostgresConnection> {
-      try {
-        return new PostgresConnection(await pool.connect(), sending);
-      } catch (error) {
-        // The pool has one way to say that it waited: all of its connections are somebody's.
-        const isFull = !(error instanceof pg.DatabaseError) && pool.totalCount >= most && pool.idleCount === 0;
-        const failure = isFull ? new NoFreeConnectionError() : translated(error);
-        failed(failure);
-        throw failure;
-      }
+    outage,
+    /** A server that has just gone away is waited for, where nobody else does: `patient`. */
+    async acquire({ patient = true }: { readonly patient?: boolean } = {}): Promise<PostgresConnection> {
+      return new PostgresConnection(await connect(patient ? outage.patience(reconnectMs) : once), sending);
     },
     /** From here on the server refuses whatever writes on these connections, and its writer is told why. */
     hold(reason: AcpError): void {

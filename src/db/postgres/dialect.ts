@@ -7,7 +7,7 @@ import { namedTables, type Tables } from '../tables.ts';
 import type { PostgresConnection } from './connection.ts';
 import type { Connections } from './connections.ts';
 import { postgresKyselyDialect } from './driver.ts';
-import { classifyPostgres, isConflict } from './failure.ts';
+import { classifyPostgres, isConflict, isCut } from './failure.ts';
 import { createGroupCommit } from './group-commit.ts';
 import { createPartitions } from './partitions.ts';
 import type { Sent } from './pipeline.ts';
@@ -33,14 +33,17 @@ const notAFile = (what: string): AcpError =>
 // A deadlock ends one of two, so that the other goes on; that one comes out right when it is tried again.
 const maxAttempts = 5;
 
-const repeated = async <T>(work: () => Promise<T>): Promise<T> => {
+const repeated = async <T>(work: () => Promise<T>, isPassing: (error: unknown) => boolean): Promise<T> => {
   for (let attempt = 1; ; attempt += 1)
     try {
       return await work();
     } catch (error) {
-      if (!isConflict(error) || attempt === maxAttempts) throw error;
+      if (!isPassing(error) || attempt === maxAttempts) throw error;
     }
 };
+
+// What changes nothing when it is done twice can be asked for again, whatever became of the first answer.
+const isAskedAgain = (error: unknown): boolean => isConflict(error) || isCut(error);
 
 const sent = ({ sql, parameters }: Statement): Sent => ({ sql, parameters, returns: false });
 
@@ -53,10 +56,14 @@ export const createPostgresDialect = ({
   log,
   exclusive,
 }: PostgresDialectOptions): SqlDialect => {
+  const { outage } = connections;
   const quoted = (name: string): string => `"${schema}"."${name}"`;
 
-  const on = async <T>(work: (connection: PostgresConnection) => Promise<T>): Promise<T> => {
-    const connection = await connections.acquire();
+  const on = async <T>(
+    work: (connection: PostgresConnection) => Promise<T>,
+    wait?: { readonly patient: boolean },
+  ): Promise<T> => {
+    const connection = await connections.acquire(wait);
     try {
       return await work(connection);
     } finally {
@@ -64,7 +71,8 @@ export const createPostgresDialect = ({
     }
   };
 
-  const commit = createGroupCommit(on, lanes);
+  // It has a patience of its own.
+  const commit = createGroupCommit((work) => on(work, { patient: false }), outage, lanes);
 
   /** In the open transaction of the connection; how many rows they changed. */
   const execute = async (connection: PostgresConnection, statements: readonly Statement[]): Promise<number> => {
@@ -80,7 +88,10 @@ export const createPostgresDialect = ({
   };
 
   const read = async ({ sql, parameters }: Pick<CompiledQuery, 'sql' | 'parameters'>): Promise<readonly unknown[]> =>
-    on(async (connection) => (await connection.execute([{ sql, parameters }]))[0]?.rows ?? []);
+    repeated(
+      () => on(async (connection) => (await connection.execute([{ sql, parameters }]))[0]?.rows ?? []),
+      isAskedAgain,
+    );
 
   const size = async (): Promise<StoreSize> => {
     const [row] = await read({
@@ -100,10 +111,13 @@ export const createPostgresDialect = ({
     readsJsonText: false,
     jsonMemberIn: (column, member, texts) =>
       sql`cast(${sql.ref(column)} as json) ->> ${sql.lit(member)} in (select json_array_elements_text(cast(${JSON.stringify(texts)} as json)))`,
-    lanes: { most: lanes, commit },
+    lanes: { most: lanes, commit, hasten: outage.end },
     commitUnits: async (units, condense = (statements) => statements) => Promise.all(await commit(units, condense)),
     exchange: (statements) =>
-      repeated(() => on(async (connection) => (await connection.executeWhole(statements)).map(({ rows }) => rows))),
+      repeated(
+        () => on(async (connection) => (await connection.executeWhole(statements)).map(({ rows }) => rows)),
+        statements.every(({ isRepeatable }) => isRepeatable === true) ? isAskedAgain : isConflict,
+      ),
     write: (db, statements) =>
       db.getExecutor().provideConnection((connection) => execute(connection as PostgresConnection, statements)),
     scan: async (query) => (await replica?.read(query)) ?? read(query),
@@ -122,6 +136,7 @@ export const createPostgresDialect = ({
     classify: classifyPostgres,
     readsPastLocks: true,
     isConflict,
+    isCut,
     // It finds out by itself, by autovacuum.
     describeSelectivity: async () => undefined,
     refreshSelectivity: async () => undefined,

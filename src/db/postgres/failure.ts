@@ -1,14 +1,36 @@
 import { systemCode } from '../../core/files/system-code.ts';
 import type { StoreFailure } from '../dialect.ts';
 
-/** The server could not be asked, or its answer did not come: what was under way may be done or not. */
+/** The connection was cut: what was under way may be done or not. */
 export class ConnectionLostError extends Error {
   /** SQLSTATE 08006, connection_failure. */
   readonly code = '08006';
 
   constructor(cause: unknown) {
-    super('The connection to PostgreSQL was lost or could not be made.', { cause });
+    super('The connection to PostgreSQL was lost.', { cause });
     this.name = 'ConnectionLostError';
+  }
+}
+
+/** The server could not be reached, so that nothing was asked of it. */
+export class NotConnectedError extends Error {
+  /** SQLSTATE 08001, sqlclient_unable_to_establish_sqlconnection. */
+  readonly code = '08001';
+
+  constructor(cause: unknown) {
+    super('No connection to PostgreSQL could be made.', { cause });
+    this.name = 'NotConnectedError';
+  }
+}
+
+/** The connection was cut while a transaction was committed, and nobody can tell whether it was. */
+export class CommitInDoubtError extends Error {
+  /** SQLSTATE 08007, transaction_resolution_unknown. */
+  readonly code = '08007';
+
+  constructor(cause: unknown) {
+    super('The connection to PostgreSQL was lost before it said whether a transaction is committed.', { cause });
+    this.name = 'CommitInDoubtError';
   }
 }
 
@@ -36,6 +58,7 @@ const failures: Readonly<Record<string, StoreFailure>> = {
   // Out of connections or memory.
   '53': 'unavailable',
   '08': 'unavailable',
+  '08007': 'in-doubt',
   '28': 'unavailable',
   '3D': 'unavailable',
   '57P': 'unavailable',
@@ -69,3 +92,12 @@ const conflicts: ReadonlySet<string> = new Set(['40001', '40P01', '26000']);
 /** The transaction has lost against another one: it left nothing behind, and may be repeated. */
 export const isConflict = (error: unknown): boolean =>
   conflicts.has(systemCode(error)) || (error instanceof Error && error.cause !== undefined && isConflict(error.cause));
+
+// connection_failure, the server's own ends, and what a pooler says of the connection that it has lost.
+const cuts: ReadonlySet<string> = new Set(['08006', '08P01', '57P01', '57P02']);
+
+/** A connection was cut under what was asked on it. Before its commit a transaction has left nothing behind. */
+export const isCut = (error: unknown): boolean => {
+  if (!(error instanceof Error) || error instanceof CommitInDoubtError) return false;
+  return cuts.has(systemCode(error)) || isCut(error.cause);
+};

@@ -1,10 +1,10 @@
 import { systemCode } from '../../core/files/system-code.ts';
 import type { Condense, UnitResult } from '../dialect.ts';
 import { ConditionFailedError, type Statement } from '../statement.ts';
-import type { PostgresConnection } from './connection.ts';
-import { isConflict } from './failure.ts';
 import { mergeInserts } from './merged-inserts.ts';
+import type { Outage } from './outage.ts';
 import type { Sent } from './pipeline.ts';
+import { createSureSending, type OnConnection } from './sure-sending.ts';
 
 type Unit = readonly Statement[];
 type UnitEnd = UnitResult | Promise<UnitResult>;
@@ -21,7 +21,6 @@ const divisionByZero = '22012';
 const lockNotAvailable = '55P03';
 // Each round of a group that meets a lock costs the time above; after these the rest waits, too.
 const maxLockRounds = 3;
-const maxAttempts = 5;
 
 // Fails by itself where nothing was changed: the transaction ends before its commit, with no answer waited for.
 const checked = (sql: string): string =>
@@ -74,32 +73,14 @@ const bounded = (most: number) => {
  * written alone, and those before and after it again together, so that each is all or nothing, the order stands, and
  * nobody fails for another one.
  */
-export const createGroupCommit = (
-  onConnection: <T>(work: (connection: PostgresConnection) => Promise<T>) => Promise<T>,
-  mostWaiting: number,
-) => {
+export const createGroupCommit = (onConnection: OnConnection, outage: Outage, mostWaiting: number) => {
   const waiting = bounded(mostWaiting);
-  const attempt = (statements: readonly Statement[], lockMs: number) =>
-    onConnection(async (connection): Promise<{ error: unknown; failed: Statement | null; isLost: boolean } | null> => {
-      try {
-        await connection.executeWhole([lockBound(lockMs), ...statements.map(sent)]);
-        return null;
-      } catch (error) {
-        const failed = statements[connection.failedAt - 1] ?? null;
-        return { error, failed, isLost: connection.lost };
-      }
-    });
-
-  /** One that lost against another transaction is written again. */
-  const transaction = async (statements: readonly Statement[], lockMs: number) => {
-    for (let count = 1; ; count += 1) {
-      const end = await attempt(statements, lockMs);
-      if (end === null || !isConflict(end.error) || count === maxAttempts) return end;
-    }
-  };
+  const transaction = createSureSending(onConnection, outage, async (connection, statements, lockMs) => {
+    await connection.executeWhole([lockBound(lockMs), ...statements.map(sent)]);
+  });
 
   const alone = async (unit: Unit, condense: Condense, lockMs = aloneLockMs): Promise<UnitResult> => {
-    const end = await transaction(condense(unit), lockMs).catch((error: unknown) => ({ error, failed: null }));
+    const end = await transaction(condense(unit), unit, lockMs);
     if (end === null) return { ok: true };
     const { error, failed } = end;
     const isCondition = systemCode(error) === divisionByZero && failed?.mustChange === true;
@@ -107,8 +88,9 @@ export const createGroupCommit = (
   };
 
   const together = async (units: readonly Unit[], condense: Condense, merge: boolean): Promise<GroupEnd> => {
-    const statements = condense(units.flat());
-    const end = await transaction(merge ? mergeInserts(statements) : statements, groupLockMs);
+    const all = units.flat();
+    const statements = condense(all);
+    const end = await transaction(merge ? mergeInserts(statements) : statements, all, groupLockMs);
     if (end === null) return { ok: true };
     const { error, failed, isLost } = end;
     const culprit = failed === null ? -1 : units.findIndex((unit) => unit.includes(failed));

@@ -63,6 +63,7 @@ const reasons: Readonly<Record<Exclude<StoreFailure, null>, string>> = {
   full: 'the disk of the server is full',
   'read-only': 'the server takes no writes; it is a standby, or was set read-only',
   corrupt: 'the server reports damaged data',
+  'in-doubt': 'the connection was lost while it was written',
   unavailable: 'the server cannot be reached, or refuses the user or the database',
 };
 

@@ -46,7 +46,7 @@ export const openReplica = (
     async read(query) {
       if (performance.now() < askAgainAt) return null;
       try {
-        const connection = await connections.acquire();
+        const connection = await connections.acquire({ patient: false });
         try {
           // In one transaction: what is measured is what is read.
           const [measured, answer] = await connection.execute([lag, query]);

@@ -79,6 +79,7 @@ const storeReasons: Readonly<Record<Exclude<StoreFailure, null>, string>> = {
   'read-only': 'this user may not write to it',
   busy: 'another program has locked it',
   corrupt: 'it is not an SQLite database, or it is damaged',
+  'in-doubt': 'the answer of a commit did not come',
   unavailable: 'it is not a file that this user may read and write',
 };
 

@@ -197,7 +197,7 @@ export const jobStore = defineStore((storage) => {
         set: { lease_owner: leaseOwner },
         where: { id, lease_owner: leaseOwner, attempt },
       }),
-      { mustChange: true },
+      { mustChange: true, isRepeatable: true },
     ),
     /** Makes a job due that was given back for later; without effect on one that a worker has, or that has ended. */
     async due(id: string, now: number): Promise<void> {

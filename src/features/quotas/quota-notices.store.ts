@@ -105,7 +105,7 @@ export const createQuotaNotices = (
       if (texts === null || !mayCross(tenantId)) return [];
       const { day, month } = clock.current();
       const parameters = [now(), tokens, costMicros, tenantId, rootRunId, day, month];
-      return [{ sql: texts.recorded, parameters, isShared: true }];
+      return [{ sql: texts.recorded, parameters, isShared: true, isRepeatable: true }];
     };
 
     return {

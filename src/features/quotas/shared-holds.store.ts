@@ -108,14 +108,19 @@ export const createSharedHolds = (deps: SharedHoldsDeps) =>
       .where('call_number', '<=', 0)
       .compile();
 
-    const removedOwn = (runId: string): Statement => ({ sql: removeOwnSql, parameters: [runId, holder] });
+    const removedOwn = (runId: string): Statement => ({
+      sql: removeOwnSql,
+      parameters: [runId, holder],
+      isRepeatable: true,
+    });
     /** The call is over: `by` has the row from now on. */
     const idle = ({ runId, spent, number }: Pick<GivenHold, 'runId' | 'spent' | 'number'>, by: string): Statement => ({
       sql: changeSql,
       parameters: [0, 0, spent.tokens, spent.costMicros, by, runId, holder, number],
+      isRepeatable: true,
     });
     /** What stands under the run's id is replaced where it is this process's, or that of none that lives. */
-    const inserted = (holds: readonly AskedHold[]): Statement =>
+    const inserted = (holds: readonly AskedHold[], { isRepeatable = false } = {}): Statement =>
       statementOf(
         db
           .insertInto('quota_holds')
@@ -147,6 +152,7 @@ export const createSharedHolds = (deps: SharedHoldsDeps) =>
               ),
           )
           .returning('run_id'),
+        { isRepeatable },
       );
 
     const write = (): void => {
@@ -224,8 +230,11 @@ export const createSharedHolds = (deps: SharedHoldsDeps) =>
         for (const { runId } of holds) asked.add(runId);
         await signs.fresh();
         const askedAt = clock.now();
-        const lock = { sql: lockSql, parameters: [tenantId, kind, 1] };
-        const [, rows = [], returned = []] = await storage.exchange([lock, reading, inserted(holds)]);
+        // What is read for calls leaves out those that ask; places of runs would be in the way of the second question.
+        const repeated = { isRepeatable: kind === 'calls' };
+        const lock = { sql: lockSql, parameters: [tenantId, kind, 1], ...repeated };
+        const read = { ...reading, ...repeated };
+        const [, rows = [], returned = []] = await storage.exchange([lock, read, inserted(holds, repeated)]);
         const isUsable = Math.abs(clock.now() - askedAt) < usableMs;
         const stored = isUsable ? (returned as readonly { run_id: string }[]).map((row) => row.run_id) : [];
         return { standing: reading.of(rows), stored: new Set(stored) };

@@ -69,7 +69,7 @@ export const createResponseCache = (clock: Clock, log: Pick<Logger, 'warn'>, bat
           .insertInto('response_cache')
           .values({ id, tenant_id: tenantId, ...values })
           .onConflict((conflict) => conflict.column('id').doUpdateSet(values));
-        batch.write([statementOf(query)]).catch((error: unknown) => {
+        batch.write([statementOf(query, { isRepeatable: true })]).catch((error: unknown) => {
           log.warn({ error }, 'An answer could not be kept in the response cache');
         });
       },

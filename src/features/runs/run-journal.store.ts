@@ -125,13 +125,19 @@ export const createRunJournal = (currency: string | null, counters: RunCounters 
           ...settlementRow(entry, settlement),
           called: flag(called),
         }),
+      { provenBy: ['run_id', 'id'] },
     );
-    const settle = updateStatement(db, 'tool_invocations', (entry: ToolCallEntry, settlement: ToolCallSettlement) => {
-      const where = { run_id: entry.runId, id: entry.id };
-      const row = rows.seal('tool_invocations', entry.tenantId, { ...settlementRow(entry, settlement), ...where });
-      const { run_id: _run, id: _id, ...set } = row;
-      return { set, where };
-    });
+    const settle = updateStatement(
+      db,
+      'tool_invocations',
+      (entry: ToolCallEntry, settlement: ToolCallSettlement) => {
+        const where = { run_id: entry.runId, id: entry.id };
+        const row = rows.seal('tool_invocations', entry.tenantId, { ...settlementRow(entry, settlement), ...where });
+        const { run_id: _run, id: _id, ...set } = row;
+        return { set, where };
+      },
+      { isRepeatable: true },
+    );
     const close = updateStatement(db, 'runs', (run: ClosedRun) => ({
       set: closeRow(run, currency),
       where: { tenant_id: run.tenantId, id: run.id },
@@ -158,8 +164,11 @@ export const createRunJournal = (currency: string | null, counters: RunCounters 
       (run: OpenedRun) => ({ set: { status: 'Running' }, where: queued(run) }),
       { mustChange: true },
     );
-    const insertEntry = insertStatement(db, 'tool_invocations', (entry: ToolCallEntry) =>
-      rows.seal('tool_invocations', entry.tenantId, entryRow(entry, 'Pending')),
+    const insertEntry = insertStatement(
+      db,
+      'tool_invocations',
+      (entry: ToolCallEntry) => rows.seal('tool_invocations', entry.tenantId, entryRow(entry, 'Pending')),
+      { provenBy: ['run_id', 'id'] },
     );
     const { sql: dropStepsSql } = db.deleteFrom('run_steps').where('run_id', '=', '').compile();
     const { sql: countChildSql } = db
@@ -210,13 +219,14 @@ export const createRunJournal = (currency: string | null, counters: RunCounters 
           set: { status: 'Running' },
           where: { tenant_id: tenantId, id: runId, status: 'Running' },
         }),
-        { mustChange: true },
+        { mustChange: true, isRepeatable: true },
       ),
       packed: insertStatement(
         db,
         'run_events',
         (tenantId: string, runId: string, first: number, last: number, events: string) =>
           rows.seal('run_events', tenantId, { run_id: runId, first_sequence: first, last_sequence: last, events }),
+        { provenBy: ['run_id', 'first_sequence', 'last_sequence', 'events'] },
       ),
       modelCalls: insertStatement(db, 'run_model_calls', (tenantId: string, runId: string, calls: string) =>
         rows.seal('run_model_calls', tenantId, { run_id: runId, calls }),
@@ -241,8 +251,12 @@ export const createRunJournal = (currency: string | null, counters: RunCounters 
         set: { state: 'Unknown' },
         where: { run_id: runId, state: 'Pending' },
       })),
-      step: insertStatement(db, 'run_steps', (tenantId: string, runId: string, sequence: number, content: string) =>
-        rows.seal('run_steps', tenantId, { run_id: runId, sequence, content }),
+      step: insertStatement(
+        db,
+        'run_steps',
+        (tenantId: string, runId: string, sequence: number, content: string) =>
+          rows.seal('run_steps', tenantId, { run_id: runId, sequence, content }),
+        { provenBy: ['run_id', 'sequence', 'content'] },
       ),
       stepsDropped: (runId) => ({ sql: dropStepsSql, parameters: [runId] }),
     };

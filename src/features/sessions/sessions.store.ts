@@ -123,7 +123,9 @@ export const sessionStore = defineStore((storage) => {
       return summary === null ? null : (JSON.parse(summary) as KeptSummary);
     },
     /** A session in its first turn: version 0 until that is saved. Fails its unit when the id is in use. */
-    open: insertStatement(db, 'sessions', (session: SessionRow) => session),
+    open: insertStatement(db, 'sessions', (session: SessionRow) => session, {
+      provenBy: ['tenant_id', 'id', 'conversation_id'],
+    }),
     /** Takes a free session for a run, or its own again; fails its unit when another run holds it. */
     lock: (tenantId: string, id: string, runId: string, now: number, lockUntil: number): Statement => ({
       sql: lockSql,

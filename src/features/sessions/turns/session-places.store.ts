@@ -64,7 +64,7 @@ export const sessionPlaceStore = defineStore((storage) => {
         .where('id', '=', of('sessionId'))
         // Its own: a further attempt follows one whose process is gone.
         .where((eb) => eb.or([eb('active_run_id', '=', of('runId')), isFree(eb, of)])),
-    { mustChange: true },
+    { mustChange: true, isRepeatable: true },
   );
   const reopen = preparedStatement<Taken | 'agentName' | 'ownerId' | 'conversationId'>(
     (of) =>
@@ -82,49 +82,60 @@ export const sessionPlaceStore = defineStore((storage) => {
         .where('tenant_id', '=', of('tenantId'))
         .where('id', '=', of('sessionId'))
         .where('version', '=', 0)
-        .where((eb) => isFree(eb, of)),
-    { mustChange: true },
+        // Its own: what it has taken in an attempt whose answer was lost.
+        .where((eb) => eb.or([eb('active_run_id', '=', of('runId')), isFree(eb, of)])),
+    { mustChange: true, isRepeatable: true },
   );
-  const drop = preparedStatement<'tenantId' | 'sessionId' | 'runId'>((of) =>
-    db
-      .deleteFrom('session_places')
-      .where('tenant_id', '=', of('tenantId'))
-      .where('session_id', '=', of('sessionId'))
-      .where('run_id', '=', of('runId')),
+  const drop = preparedStatement<'tenantId' | 'sessionId' | 'runId'>(
+    (of) =>
+      db
+        .deleteFrom('session_places')
+        .where('tenant_id', '=', of('tenantId'))
+        .where('session_id', '=', of('sessionId'))
+        .where('run_id', '=', of('runId')),
+    { isRepeatable: true },
   );
-  const free = preparedStatement<'tenantId' | 'sessionId' | 'runId'>((of) =>
-    db
-      .updateTable('sessions')
-      .set({ active_run_id: null, lock_until: null })
-      .where('tenant_id', '=', of('tenantId'))
-      .where('id', '=', of('sessionId'))
-      .where('active_run_id', '=', of('runId')),
+  const free = preparedStatement<'tenantId' | 'sessionId' | 'runId'>(
+    (of) =>
+      db
+        .updateTable('sessions')
+        .set({ active_run_id: null, lock_until: null })
+        .where('tenant_id', '=', of('tenantId'))
+        .where('id', '=', of('sessionId'))
+        .where('active_run_id', '=', of('runId')),
+    { isRepeatable: true },
   );
   // While others wait for it the session stays: its row is what they are told of.
-  const dropUnused = preparedStatement<'tenantId' | 'sessionId' | 'now'>((of) =>
-    db
-      .deleteFrom('sessions')
-      .where('tenant_id', '=', of('tenantId'))
-      .where('id', '=', of('sessionId'))
-      .where('version', '=', 0)
-      .where('active_run_id', 'is', null)
-      .where((eb) => eb.not(eb.exists(awaited(eb, of('now'))))),
+  const dropUnused = preparedStatement<'tenantId' | 'sessionId' | 'now'>(
+    (of) =>
+      db
+        .deleteFrom('sessions')
+        .where('tenant_id', '=', of('tenantId'))
+        .where('id', '=', of('sessionId'))
+        .where('version', '=', 0)
+        .where('active_run_id', 'is', null)
+        .where((eb) => eb.not(eb.exists(awaited(eb, of('now'))))),
+    { isRepeatable: true },
   );
-  const renewLock = preparedStatement<'tenantId' | 'sessionId' | 'runId' | 'until'>((of) =>
-    db
-      .updateTable('sessions')
-      .set({ lock_until: of('until') })
-      .where('tenant_id', '=', of('tenantId'))
-      .where('id', '=', of('sessionId'))
-      .where('active_run_id', '=', of('runId')),
+  const renewLock = preparedStatement<'tenantId' | 'sessionId' | 'runId' | 'until'>(
+    (of) =>
+      db
+        .updateTable('sessions')
+        .set({ lock_until: of('until') })
+        .where('tenant_id', '=', of('tenantId'))
+        .where('id', '=', of('sessionId'))
+        .where('active_run_id', '=', of('runId')),
+    { isRepeatable: true },
   );
-  const renewPlace = preparedStatement<'tenantId' | 'sessionId' | 'runId' | 'until'>((of) =>
-    db
-      .updateTable('session_places')
-      .set({ kept_until: of('until') })
-      .where('tenant_id', '=', of('tenantId'))
-      .where('session_id', '=', of('sessionId'))
-      .where('run_id', '=', of('runId')),
+  const renewPlace = preparedStatement<'tenantId' | 'sessionId' | 'runId' | 'until'>(
+    (of) =>
+      db
+        .updateTable('session_places')
+        .set({ kept_until: of('until') })
+        .where('tenant_id', '=', of('tenantId'))
+        .where('session_id', '=', of('sessionId'))
+        .where('run_id', '=', of('runId')),
+    { isRepeatable: true },
   );
   const order = (place: PlaceOrder | null) => ({
     rank: place?.rank ?? afterAll,
