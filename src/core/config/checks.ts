@@ -139,6 +139,14 @@ export const generalChecks: readonly Check[] = [
       RunReconciliation.OrphanThreshold <= 2 * RunReconciliation.HeartbeatInterval,
   ),
   rule(
+    ['Service:RunReconciliation:Enabled', 'Service:Persistence:Provider'],
+    'Service:RunReconciliation:Enabled',
+    'this is off, and on a store that processes share nobody else closes the runs of one that died: they stay Running',
+    ({ Service: { RunReconciliation, Persistence } }) =>
+      Persistence.Provider === 'Postgres' && !RunReconciliation.Enabled,
+    { severity: 'warning' },
+  ),
+  rule(
     ['Service:RunContinuation:Enabled', 'Service:RunReconciliation:Enabled'],
     'Service:RunContinuation:Enabled',
     'this needs Service:RunReconciliation:Enabled: true',

@@ -255,6 +255,18 @@ test('CONF-14 enabled scripts without the runner and judging without a judge are
   );
 });
 
+test('CONF-14 a store that processes share, where nobody closes the runs of one that dies, is a warning', () => {
+  const warned = (...args: string[]) => load({ args }).warnings.map(({ key }) => key);
+  const shared = [
+    'Service:Persistence:Provider=Postgres',
+    'Service:Persistence:Postgres:ConnectionString=postgres://db/acp',
+  ];
+  const isOn = 'Service:RunReconciliation:Enabled=true';
+  assert.ok(warned(...shared).includes('Service:RunReconciliation:Enabled'));
+  for (const args of [[...shared, isOn], [isOn], []])
+    assert.ok(!warned(...args).includes('Service:RunReconciliation:Enabled'), args.join(' '));
+});
+
 test('MODEL-6 a section that exists registers the provider, with the defaults of its kind', () => {
   const yaml =
     'Service:\n  Providers:\n    Anthropic: {}\n    Compatible: { local: {} }\n    Scripted: { demo: { File: demo.yaml } }\n';
