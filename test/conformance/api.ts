@@ -109,8 +109,9 @@ export const createApi = (target: Target, token: string | null = target.token, t
   const call: Api['call'] = async (method, path, body, options) => {
     const answer = await read(await send(method, path, body, options));
     const watched = { path, headers: options?.headers ?? {} };
+    const server = target.proxy ?? target;
     for (const watcherOf of [secondTenantOf, secondOwnerOf])
-      await (await watcherOf(target, senderOf(target)))?.watch(watched, answer);
+      await (await watcherOf(server, senderOf(server)))?.watch(watched, answer);
     return answer;
   };
   const api: Api = {

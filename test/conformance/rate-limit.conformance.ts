@@ -2,11 +2,15 @@ import assert from 'node:assert/strict';
 import { type Api, assertProblem, unique } from './api.ts';
 import { rule } from './rule.ts';
 
-// A day: no test sees the window end.
-const settings = {
-  'Service:RateLimit:Enabled': 'true',
-  'Service:RateLimit:PermitLimit': '3',
-  'Service:RateLimit:Window': '1d',
+const limited = {
+  // Permits are counted per process.
+  perProcess: true,
+  settings: {
+    'Service:RateLimit:Enabled': 'true',
+    'Service:RateLimit:PermitLimit': '3',
+    // No test sees the window end.
+    'Service:RateLimit:Window': '1d',
+  },
 };
 
 const list = (api: Api) => api.get('/api/agents');
@@ -26,7 +30,7 @@ rule(
     assert.equal(refused.headers.get('retry-after'), String(Math.ceil(retryAfterMs / 1000)));
     assert.equal((await list(all.inTenant(unique('tenant')))).status, 200);
   },
-  { settings },
+  limited,
 );
 
 rule(
@@ -37,7 +41,7 @@ rule(
     for (let index = 0; index < 5; index += 1) assert.equal((await list(api.as('wrong'))).status, 401);
     assert.match((await list(api)).headers.get('ratelimit') ?? '', /r=2/);
   },
-  { settings },
+  limited,
 );
 
 rule(
@@ -61,5 +65,5 @@ rule(
     assert.ok(frames.length > 1);
     assert.match((await list(other)).headers.get('ratelimit') ?? '', /r=0/);
   },
-  { settings },
+  limited,
 );

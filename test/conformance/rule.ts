@@ -7,6 +7,8 @@ export interface RuleOptions {
   readonly settings?: Settings;
   /** True: callers of one tenant share what, where sessions have owners, is one caller's own. */
   readonly shares?: boolean;
+  /** True: what it counts or remembers is each process's own; where several serve, each of them is asked by itself. */
+  readonly perProcess?: boolean;
 }
 
 const servers = new Map<string, Promise<OwnServer>>();
@@ -22,7 +24,9 @@ const ownServer = (settings: Settings): Promise<OwnServer> => {
 };
 
 after(async () => {
-  for (const server of servers.values()) await (await server).stop();
+  // One that did not start fails its rules; the others are stopped all the same, or this process would not end.
+  for (const server of await Promise.allSettled(servers.values()))
+    if (server.status === 'fulfilled') await server.value.stop();
 });
 
 /** One rule, or several that one scenario proves: `rule('RUN-5 RUN-6', 'what holds', async (api) => …)`. */
@@ -30,7 +34,7 @@ export const rule = (
   ids: string,
   what: string,
   body: (api: Api) => Promise<void>,
-  { settings, shares = false }: RuleOptions = {},
+  { settings, shares = false, perProcess = false }: RuleOptions = {},
 ): void => {
   const chosen = chosenTarget();
   const skip =
@@ -41,5 +45,8 @@ export const rule = (
       : shares && hasOwners()
         ? 'callers share here what has one owner'
         : false;
-  test(`${ids} ${what}`, { skip }, async () => body(createApi(chosen ?? (await ownServer(settings ?? {})))));
+  test(`${ids} ${what}`, { skip }, async () => {
+    const target = chosen ?? (await ownServer(settings ?? {}));
+    for (const each of (perProcess ? target.processes : null) ?? [target]) await body(createApi(each));
+  });
 };

@@ -5,12 +5,11 @@ import { tmpdir } from 'node:os';
 import { join, resolve } from 'node:path';
 import process from 'node:process';
 import { environment } from '../../src/core/environment.ts';
-import { eventually } from '../support/eventually.ts';
+import { eventually, processMs } from '../support/eventually.ts';
 import { createDatabase } from '../support/postgres-server.ts';
 import { startRoundRobinProxy } from '../support/round-robin-proxy.ts';
 
 const root = resolve(import.meta.dirname, '../..');
-const startWithinMs = 30_000;
 
 /** Settings by their full key, as `--set` takes them. */
 export type Settings = Readonly<Record<string, string>>;
@@ -20,6 +19,10 @@ export interface Target {
   readonly token: string;
   /** False: nobody tries there what belongs to others. */
   readonly hasSecondOwner?: boolean;
+  /** Where a proxy stands before several processes: each of them by itself. */
+  readonly processes?: readonly Target[];
+  /** Of one process by itself: the proxy before all of them, which whoever watches goes through. */
+  readonly proxy?: Target;
 }
 
 /** The server that the caller of the suite has chosen; undefined: the suite starts its own. */
@@ -46,14 +49,14 @@ const untilServed = (child: ChildProcess, output: () => string): Promise<string>
       if (child.exitCode !== null) throw new Error(`The server ended before it listened:\n${output()}`);
       return /serves (http:\S+)/.exec(output())?.[1];
     },
-    startWithinMs,
+    processMs,
   );
 
 const untilReady = async (child: ChildProcess, output: () => string): Promise<string> => {
   try {
     const url = await untilServed(child, output);
     const look = () => fetch(`${url}/health/ready`).then(({ ok }) => ok);
-    await eventually(`the server at ${url} is ready`, look, startWithinMs);
+    await eventually(`the server at ${url} is ready`, look, processMs);
     return url;
   } catch (error) {
     throw new Error(`The server did not listen:\n${output()}`, { cause: error });
@@ -88,6 +91,10 @@ interface Process {
   stop(): Promise<void>;
 }
 
+interface Served extends Process {
+  readonly processUrls: readonly string[];
+}
+
 const startProcess = async (folder: string, token: string, settings: Settings): Promise<Process> => {
   const sets = Object.entries({ ...settings, 'Host:Url': anyPort }).flatMap(([key, value]) => [
     '--set',
@@ -120,7 +127,7 @@ const startProcess = async (folder: string, token: string, settings: Settings): 
 };
 
 /** Processes on a database of their own, which make its schema together, and a proxy that asks one after another. */
-const startFleet = async (count: number, folder: string, token: string, settings: Settings): Promise<Process> => {
+const startFleet = async (count: number, folder: string, token: string, settings: Settings): Promise<Served> => {
   const database = await createDatabase();
   const shared = {
     // The rules ask one process after another; by default a run of another one is not to be canceled here.
@@ -132,14 +139,15 @@ const startFleet = async (count: number, folder: string, token: string, settings
   };
   const started = await Promise.allSettled(Array.from({ length: count }, () => startProcess(folder, token, shared)));
   const processes = started.flatMap((one) => (one.status === 'fulfilled' ? [one.value] : []));
-  const proxy = await startRoundRobinProxy(processes.map(({ url }) => url));
+  const processUrls = processes.map(({ url }) => url);
+  const proxy = await startRoundRobinProxy(processUrls);
   const stop = async (): Promise<void> => {
     await proxy.close();
     await Promise.all(processes.map((process) => process.stop()));
     await database.drop();
   };
   const failure = started.find((one) => one.status === 'rejected');
-  if (failure === undefined) return { url: proxy.url, stop };
+  if (failure === undefined) return { url: proxy.url, processUrls, stop };
   await stop();
   throw failure.reason;
 };
@@ -151,15 +159,20 @@ export const startServer = async (settings: Settings): Promise<OwnServer> => {
   const token = `conformance-${process.pid}-token-of-the-suite`;
   const watched = hasOwners() && !isAboutOwners(settings);
   const all = { ...(watched ? ownership : {}), ...settings };
-  const count = processCount();
+  // A rule about another store is about one process.
+  const count = settings['Service:Persistence:Provider'] === undefined ? processCount() : null;
   const removeFolder = () => rmSync(folder, { recursive: true, force: true });
   try {
-    const served = await (count === null ? startProcess(folder, token, all) : startFleet(count, folder, token, all));
+    const served: Process & Partial<Served> = await (count === null
+      ? startProcess(folder, token, all)
+      : startFleet(count, folder, token, all));
     const stop = async (): Promise<void> => {
       await served.stop();
       removeFolder();
     };
-    return { url: served.url, token, hasSecondOwner: watched, stop };
+    const target: Target = { url: served.url, token, hasSecondOwner: watched };
+    const processes = served.processUrls?.map((url): Target => ({ ...target, url, proxy: target }));
+    return { ...target, stop, ...(processes === undefined ? {} : { processes }) };
   } catch (error) {
     removeFolder();
     throw error;

@@ -564,13 +564,18 @@ rule('SCRIPT-18', 'a script past its time is ended, and says so; so it is with i
   assert.equal((await ended(api, going.runId)).status, 'Canceled');
 });
 
-rule('SCRIPT-11', 'more scripts than places wait for their turn, and none is refused', async (all) => {
-  const api = ownTenant(all);
-  const place = `/tmp/acp-${unique('place')}`;
-  const { run } = await scripted(api, `mkdir ${place} || exit 1; sleep 0.3; rmdir ${place}`);
-  const runs = await Promise.all([run(), run(), run()]);
-  for (const { output } of runs) assert.match(output, /^exit_code: 0\n/, 'one at a time');
-});
+rule(
+  'SCRIPT-11',
+  'more scripts than places wait for their turn, and none is refused',
+  async (all) => {
+    const api = ownTenant(all);
+    const place = `/tmp/acp-${unique('place')}`;
+    const { run } = await scripted(api, `mkdir ${place} || exit 1; sleep 0.3; rmdir ${place}`);
+    const runs = await Promise.all([run(), run(), run()]);
+    for (const { output } of runs) assert.match(output, /^exit_code: 0\n/, 'one at a time');
+  },
+  { perProcess: true },
+);
 
 rule('SCRIPT-4', 'no operation changes a setting of scripts', async (api) => {
   const document = (await api.get('/openapi.json')).body;

@@ -95,7 +95,8 @@ export const startRoundRobinProxy = async (first: readonly string[]): Promise<Ro
     outgoing.once('close', () => open.delete(outgoing));
     pass(incoming, outgoing, targets.length);
   });
-  server.keepAliveTimeout = 60_000;
+  // Clients close what they no longer use: closed here, a connection could take a request with it.
+  server.keepAliveTimeout = 0;
   server.listen(0, '127.0.0.1');
   await once(server, 'listening');
   return {
