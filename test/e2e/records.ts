@@ -24,12 +24,13 @@ export interface JobRecord {
   readonly errorCode: string | null;
 }
 
+type Served = Pick<ServiceProcess, 'url'>;
 type Filter = Readonly<Record<string, string>>;
 
 // The longest page that there is.
 const take = 200;
 
-const everyPage = async <T>({ url }: ServiceProcess, path: string, filter: Filter): Promise<T[]> => {
+const everyPage = async <T>({ url }: Served, path: string, filter: Filter): Promise<T[]> => {
   const records: T[] = [];
   for (;;) {
     const query = new URLSearchParams({ ...filter, skip: String(records.length), take: String(take) });
@@ -42,18 +43,18 @@ const everyPage = async <T>({ url }: ServiceProcess, path: string, filter: Filte
 };
 
 /** With those that other runs called; newest first. */
-export const everyRun = (service: ServiceProcess, filter: Filter = {}): Promise<RunRecord[]> =>
+export const everyRun = (service: Served, filter: Filter = {}): Promise<RunRecord[]> =>
   everyPage(service, '/api/runs', { includeChildren: 'true', ...filter });
 
 /** Newest first. */
-export const everyJob = (service: ServiceProcess, filter: Filter = {}): Promise<JobRecord[]> =>
+export const everyJob = (service: Served, filter: Filter = {}): Promise<JobRecord[]> =>
   everyPage(service, '/api/jobs', filter);
 
-export const everyAttachment = (service: ServiceProcess): Promise<{ readonly id: string; readonly sha256: string }[]> =>
+export const everyAttachment = (service: Served): Promise<{ readonly id: string; readonly sha256: string }[]> =>
   everyPage(service, '/api/attachments', {});
 
 /** Runs that wait or execute. */
-export const unfinishedRuns = async (service: ServiceProcess): Promise<RunRecord[]> => {
+export const unfinishedRuns = async (service: Served): Promise<RunRecord[]> => {
   const waiting = await everyRun(service, { status: 'Queued' });
   return [...waiting, ...(await everyRun(service, { status: 'Running' }))];
 };
@@ -61,7 +62,7 @@ export const unfinishedRuns = async (service: ServiceProcess): Promise<RunRecord
 const endStatuses = new Set(['Completed', 'Failed', 'Canceled']);
 
 /** No run and no job waits or is at work. */
-export const isIdle = async (service: ServiceProcess): Promise<boolean> => {
+export const isIdle = async (service: Served): Promise<boolean> => {
   if ((await unfinishedRuns(service)).length > 0) return false;
   if ((await everyJob(service)).some(({ status }) => !endStatuses.has(status))) return false;
   // What a job began meanwhile.

@@ -1,19 +1,23 @@
-import { everyRun, type RunRecord } from '../e2e/records.ts';
+import { everyJob, everyRun, type RunRecord } from '../e2e/records.ts';
 import type { ServiceProcess } from '../e2e/support.ts';
 import { call, readLog, type SseFrame } from '../e2e/wire.ts';
+import { type Life, leaseFindings } from './lease-history.ts';
 import type { History } from './load.ts';
 
-interface Checked {
-  readonly service: ServiceProcess;
+export interface Checked {
+  readonly service: Pick<ServiceProcess, 'url'>;
   readonly history: History;
   readonly hits: ReadonlyMap<string, number>;
+  /** Runs that each agent with a limit may have. */
   readonly limit: number;
   /** Logs that are read at most; the newest of each kind. */
   readonly mostLogs: number;
+  /** Every process that has served. */
+  readonly lives: readonly Life[];
 }
 
 const ends = new Set(['Completed', 'Failed', 'Canceled']);
-const terminal = /^run\.(completed|failed|canceled|paused)$/;
+export const terminal = /^run\.(completed|failed|canceled|paused)$/;
 
 /** A log is numbered without a gap and has one end, at its end. */
 const logFindings = (runId: string, log: readonly SseFrame[]): string[] => {
@@ -24,16 +28,19 @@ const logFindings = (runId: string, log: readonly SseFrame[]): string[] => {
   return findings;
 };
 
-/** What a client was shown is what the log says, and goes on saying. */
-const streamFindings = (runId: string, frames: readonly SseFrame[], log: readonly SseFrame[]): string[] =>
-  frames
-    .filter(({ id }) => id !== null)
-    .some(({ id, event, data }) => {
-      const logged = log[id as number];
-      return logged?.event !== event || logged.data !== data;
-    })
-    ? [`run ${runId} was shown something else than its log says`]
-    : [];
+/** What a client was shown, over all its connections, is the log: each event once, and in its order. */
+const streamFindings = (runId: string, frames: readonly SseFrame[], log: readonly SseFrame[]): string[] => {
+  const numbered = frames.filter(({ id }) => id !== null);
+  const findings: string[] = [];
+  if (numbered.some(({ id }, index) => id !== index) || numbered.length !== log.length)
+    findings.push(`a client of run ${runId} missed an event or got one twice`);
+  const differs = numbered.some(({ id, event, data }) => {
+    const logged = log[id as number];
+    return logged?.event !== event || logged.data !== data;
+  });
+  if (differs) findings.push(`run ${runId} was shown something else than its log says`);
+  return findings;
+};
 
 const answered = ({ streams, answers, queued }: History): string[] => [...streams.keys(), ...answers.keys(), ...queued];
 
@@ -46,11 +53,19 @@ const runFindings = (runs: ReadonlyMap<string, RunRecord>, history: History): st
 ];
 
 const logsFindings = async ({ service, history, mostLogs }: Checked): Promise<string[]> => {
+  const attempts = new Map((await everyJob(service)).map(({ id, attempt }) => [id, attempt]));
   const findings: string[] = [];
-  for (const runId of answered(history).slice(-mostLogs)) {
-    const log = await readLog(service.url, runId);
-    findings.push(...logFindings(runId, log), ...streamFindings(runId, history.streams.get(runId) ?? [], log));
-  }
+  for (const kind of [[...history.streams.keys()], [...history.answers.keys()], [...history.queued]])
+    for (const runId of kind.slice(-mostLogs)) {
+      const log = await readLog(service.url, runId);
+      findings.push(...logFindings(runId, log));
+      const frames = history.streams.get(runId);
+      if (frames !== undefined) findings.push(...streamFindings(runId, frames, log));
+      // Each attempt is that of a lease.
+      const starts = log.filter(({ event }) => event === 'run.started').length;
+      const most = attempts.get(runId) ?? 1;
+      if (starts > most) findings.push(`run ${runId} was begun ${starts} times in ${most} attempts of its job`);
+    }
   return findings;
 };
 
@@ -78,10 +93,13 @@ const effectFindings = ({ hits }: Checked): string[] =>
 
 const quotaFindings = async ({ service, history, limit }: Checked): Promise<string[]> => {
   const findings: string[] = [];
-  if (history.limited > limit) findings.push(`${history.limited} runs were answered with a limit of ${limit}`);
-  const usage = await call(`${service.url}/api/quotas/usage?agentName=limited&period=Daily`);
-  const runs = usage.json<{ usage: { runs: number }[] }>().usage[0]?.runs ?? 0;
-  if (runs > limit) findings.push(`${runs} runs were counted with a limit of ${limit}`);
+  for (const [agent, count] of history.limited) {
+    if (count > limit) findings.push(`${count} runs of ${agent} were answered with a limit of ${limit}`);
+    const usage = await call(`${service.url}/api/quotas/usage?agentName=${agent}&period=Daily`);
+    const runs = usage.json<{ usage: { runs: number }[] }>().usage[0]?.runs ?? 0;
+    if (runs > limit) findings.push(`${runs} runs of ${agent} were counted with a limit of ${limit}`);
+    if (runs < count) findings.push(`${count} runs of ${agent} were answered and ${runs} counted`);
+  }
   const verification = await call(`${service.url}/api/quotas/verification`);
   if (!verification.json<{ matches: boolean }>().matches) findings.push('the counters are not the sums of the runs');
   return findings;
@@ -104,5 +122,6 @@ export const findings = async (checked: Checked): Promise<readonly string[]> => 
     ...effectFindings(checked),
     ...(await quotaFindings(checked)),
     ...(await auditFindings(checked)),
+    ...leaseFindings(checked.lives),
   ];
 };

@@ -1,9 +1,11 @@
+import { setTimeout as pause } from 'node:timers/promises';
 import { call, openStream, type SseFrame } from '../e2e/wire.ts';
 import { inTime } from '../support/eventually.ts';
+import { terminal } from './checker.ts';
 
 /** What clients of a fleet were told while processes came and went: what the store has to agree with at the end. */
 export interface History {
-  /** Runs that were answered as a stream, with the frames that came, whether or not the stream was cut. */
+  /** Runs that were answered as a stream, with all frames that came: where it was cut, the client went on after its last one. */
   readonly streams: Map<string, readonly SseFrame[]>;
   /** Runs that were answered whole, with their text. */
   readonly answers: Map<string, string>;
@@ -13,8 +15,12 @@ export interface History {
   readonly turns: Map<string, string[]>;
   /** Orders that somebody asked for; each calls its tools once. */
   readonly orders: Set<string>;
-  /** Runs of the limited agent that were answered. */
-  limited: number;
+  /** Connections on which a client went on reading a run after another one had been cut. */
+  resumed: number;
+  /** Runs of each agent with a limit that were answered. */
+  readonly limited: Map<string, number>;
+  /** Agents whose limit somebody was refused by. */
+  readonly usedUp: Set<string>;
   /** By what was answered in their place: a status with its code, or `gone`. */
   readonly refusals: Map<string, number>;
 }
@@ -25,7 +31,9 @@ export const emptyHistory = (): History => ({
   queued: new Set(),
   turns: new Map(),
   orders: new Set(),
-  limited: 0,
+  resumed: 0,
+  limited: new Map(),
+  usedUp: new Set(),
   refusals: new Map(),
 });
 
@@ -35,6 +43,8 @@ export interface Load {
   /** True once no new request is to be made. */
   readonly isOver: () => boolean;
   readonly random: () => number;
+  /** Agents with a limit: the next one is asked when one is used up. */
+  readonly limitedAgents: readonly string[];
 }
 
 const refuse = ({ history: { refusals } }: Load, what: string): void => {
@@ -49,34 +59,58 @@ const refusalOf = (status: number, text: string): string => {
   }
 };
 
-/** Null: it was refused, or nobody answered, which is counted. */
+/** A text: it was refused, or nobody answered, which is counted. */
 const asked = async (load: Load, agent: string, body: object, headers: Record<string, string> = {}) => {
   const answer = await call(`${load.url}/api/agents/${agent}/run`, { body, headers }).catch(() => null);
   if (answer !== null && answer.status < 300) return answer;
-  refuse(load, answer === null ? 'gone' : refusalOf(answer.status, answer.text));
-  return null;
+  const refusal = answer === null ? 'gone' : refusalOf(answer.status, answer.text);
+  refuse(load, refusal);
+  return refusal;
 };
 
-/** Talks in streams, each read to its end or until it is cut. */
+// Longer than a run of a dead process takes to be closed.
+const resumeWithinMs = 180_000;
+
+/** Goes on after the last event, at whichever process, until the run has ended. */
+const resume = async (load: Load, runId: string, frames: SseFrame[]): Promise<void> => {
+  const giveUpAt = performance.now() + resumeWithinMs;
+  while (!terminal.test(frames.at(-1)?.event ?? '')) {
+    if (performance.now() > giveUpAt) throw new Error(`Nobody tells how run ${runId} ended.`);
+    const last = frames.findLast(({ id }) => id !== null)?.id;
+    const headers = last === undefined || last === null ? {} : { 'last-event-id': String(last) };
+    const stream = await openStream(`${load.url}/api/runs/${runId}/events`, { headers }).catch(() => null);
+    if (stream === null) {
+      await pause(200);
+      continue;
+    }
+    load.history.resumed += 1;
+    await inTime(`the end of the stream of run ${runId}`, stream.ended, resumeWithinMs).finally(stream.leave);
+    frames.push(...stream.frames);
+  }
+};
+
+/** Talks in streams, each read to the end of its run over as many connections as it takes. */
 const talks = async (load: Load): Promise<void> => {
   const stream = await openStream(`${load.url}/api/agents/talker/run`, { body: { message: 'talk' } }).catch(
     (error: Error) => error,
   );
   if (stream instanceof Error) return refuse(load, /^\d+/.exec(stream.message)?.[0] ?? 'gone');
-  await inTime(`the end of the stream of run ${stream.runId}`, stream.ended, 180_000).finally(stream.leave);
-  load.history.streams.set(stream.runId, stream.frames);
+  await inTime(`the end of the stream of run ${stream.runId}`, stream.ended, resumeWithinMs).finally(stream.leave);
+  const frames = [...stream.frames];
+  load.history.streams.set(stream.runId, frames);
+  await resume(load, stream.runId, frames);
 };
 
 const asks = async (load: Load): Promise<void> => {
   const answer = await asked(load, 'talker', { message: 'ask', stream: false });
-  if (answer !== null) load.history.answers.set(String(answer.headers['x-run-id']), answer.text);
+  if (typeof answer !== 'string') load.history.answers.set(String(answer.headers['x-run-id']), answer.text);
 };
 
 const queues = async (load: Load): Promise<void> => {
   const order = `q${load.history.orders.size}x${Math.trunc(load.random() * 1e9)}`;
   load.history.orders.add(order);
   const answer = await asked(load, 'shop', { message: `order ${order}` }, { prefer: 'respond-async' });
-  if (answer !== null) load.history.queued.add(answer.json<{ runId: string }>().runId);
+  if (typeof answer !== 'string') load.history.queued.add(answer.json<{ runId: string }>().runId);
 };
 
 const orders = async (load: Load): Promise<void> => {
@@ -86,7 +120,11 @@ const orders = async (load: Load): Promise<void> => {
 };
 
 const limited = async (load: Load): Promise<void> => {
-  if ((await asked(load, 'limited', { message: 'ask', stream: false })) !== null) load.history.limited += 1;
+  const { history, limitedAgents } = load;
+  const agent = limitedAgents.find((name) => !history.usedUp.has(name)) ?? limitedAgents.at(-1) ?? '';
+  const answer = await asked(load, agent, { message: 'ask', stream: false });
+  if (answer === '429 quota-exceeded') history.usedUp.add(agent);
+  if (typeof answer !== 'string') history.limited.set(agent, (history.limited.get(agent) ?? 0) + 1);
 };
 
 /** One turn of a session that others talk in, too. */
@@ -95,7 +133,7 @@ const turnIn =
   async (load: Load): Promise<void> => {
     const tag = `t${Math.trunc(load.random() * 1e12)}`;
     const body = { message: `turn ${tag}`, stream: false, sessionId: session, concurrency: 'Enqueue' };
-    if ((await asked(load, 'talker', body)) === null) return;
+    if (typeof (await asked(load, 'talker', body)) === 'string') return;
     const turns = load.history.turns.get(session) ?? [];
     load.history.turns.set(session, [...turns, tag]);
   };

@@ -4,15 +4,16 @@ import type { ServiceProcess } from '../e2e/support.ts';
 import { testClock } from '../support/clock.ts';
 import { eventually, processMs } from '../support/eventually.ts';
 import { openFleet } from '../support/fleet.ts';
+import { leaves, takes } from './lease-history.ts';
 import { openMembers, skip } from './members.ts';
 
 const leaseMs = 3000;
 const service = { SingletonExecution: { Enabled: true, LeaseDuration: '3s' } };
-const [takes, leaves] = ['This process does the work of a service', 'This process leaves a service to others'];
 
 /** Whether a process does the work of a service, as its log tells. */
 const works = (log: readonly { readonly message: string; readonly service?: unknown }[], name: string): boolean =>
-  log.filter((line) => line.service === name && [takes, leaves].includes(line.message)).at(-1)?.message === takes;
+  log.filter((line) => line.service === name && [takes, leaves].some((one) => one === line.message)).at(-1)?.message ===
+  takes;
 
 const ofFleet = (member: ServiceProcess): boolean => works(member.log(), 'approval-expiration');
 

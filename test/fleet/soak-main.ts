@@ -4,6 +4,7 @@
  */
 import process from 'node:process';
 import { parseArgs } from 'node:util';
+import { takes } from './lease-history.ts';
 import { soak } from './soak.ts';
 
 const { values } = parseArgs({
@@ -16,17 +17,21 @@ const { values } = parseArgs({
 });
 const seed = Number(values.seed);
 console.log(`Seed ${seed}`);
-const { history, incidents, findings } = await soak({
+const { history, incidents, lives, findings } = await soak({
   processes: Number(values.processes),
   seconds: Number(values.minutes) * 60,
   seed,
   longestPauseSeconds: Number(values['longest-pause']),
   tell: (line) => console.log(`${new Date().toISOString().slice(11, 19)}  ${line}`),
 });
-const { streams, answers, queued, turns, orders, limited, refusals } = history;
-const turnCount = [...turns.values()].reduce((sum, { length }) => sum + length, 0);
+const { streams, answers, queued, turns, orders, limited, usedUp, resumed, refusals } = history;
+const sum = (counts: Iterable<number>): number => [...counts].reduce((total, count) => total + count, 0);
+const leases = sum(lives.map(({ log }) => log().filter(({ message }) => message === takes).length));
 console.log(
-  `${incidents.length} incidents; ${streams.size} streams, ${answers.size} answers, ${queued.size} queued runs, ${turnCount} turns of sessions, ${orders.size} orders and ${limited} runs of the limited agent.`,
+  `${incidents.length} incidents in ${lives.length} processes; leases of services were taken ${leases} times.`,
+);
+console.log(
+  `${streams.size} streams, gone on with on ${resumed} further connections; ${answers.size} answers, ${queued.size} queued runs, ${sum([...turns.values()].map(({ length }) => length))} turns of ${turns.size} sessions, ${orders.size} orders; ${sum(limited.values())} runs of ${limited.size} agents with a limit, of which ${usedUp.size} reached it.`,
 );
 console.log('Refused:', Object.fromEntries(refusals));
 for (const finding of findings.slice(0, 50)) console.log(`FOUND: ${finding}`);

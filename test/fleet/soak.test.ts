@@ -16,5 +16,6 @@ test('three processes are killed, stopped and paused at random, and nothing is l
   // What is proved of nothing is not proved.
   assert.ok(incidents.length >= 3, 'processes came and went');
   assert.ok(history.streams.size > 10 && history.answers.size > 10 && history.orders.size > 5);
-  assert.ok(history.limited > 0 && [...history.turns.values()].flat().length > 5);
+  assert.ok([...history.limited.values()].some((count) => count > 0));
+  assert.ok([...history.turns.values()].flat().length > 5);
 });

@@ -10,6 +10,7 @@ import { type Fleet, openFleet } from '../support/fleet.ts';
 import { createDatabase } from '../support/postgres-server.ts';
 import { findings } from './checker.ts';
 import { effects, startEffectsServer } from './effects-server.ts';
+import type { Life } from './lease-history.ts';
 import { applyLoad, emptyHistory, type History } from './load.ts';
 
 export interface SoakOptions {
@@ -30,6 +31,7 @@ export interface SoakReport {
   readonly cuts: number;
   /** What the processes have logged as an error. */
   readonly errors: readonly string[];
+  readonly lives: readonly Life[];
   /** Empty: the store, the clients and the world outside agree. */
   readonly findings: readonly string[];
 }
@@ -45,7 +47,9 @@ const seeded = (seed: number): (() => number) => {
   };
 };
 
-const limit = 150;
+const limit = 40;
+// About as long as the clients take to use up a limit: there is always one that is not.
+const secondsPerLimit = 20;
 const longText = Array.from({ length: 60 }, (_, index) => `word${index} `).join('');
 const script = [
   { when: { message: 'talk' }, reply: { text: longText, chunkSize: 16, delay: '10ms' } },
@@ -65,28 +69,53 @@ const service = {
   Scheduling: { MaxConcurrentJobs: 4, PollInterval: '1s', LeaseDuration: '10s' },
   RunReconciliation: { Enabled: true, HeartbeatInterval: '2s', OrphanThreshold: '10s' },
   RunContinuation: { Enabled: true, MaxAttempts: 2 },
+  SingletonExecution: { Enabled: true, LeaseDuration: '6s' },
   Egress: { AllowPrivateNetworkTargets: true },
   Drain: { Timeout: '5s' },
 };
 
-const prepare = async ({ url }: Pick<ServiceProcess, 'url'>): Promise<void> => {
+const prepare = async ({ url }: Pick<ServiceProcess, 'url'>, limitedAgents: readonly string[]): Promise<void> => {
   const model = { provider: 'demo', model: 'm' };
   const send = async (path: string, method: string, body: object): Promise<void> => {
     const answer = await call(url + path, { method, body });
     if (answer.status >= 300) throw new Error(`${path}: ${answer.text}`);
   };
-  for (const [name, toolNames] of [
-    ['talker', []],
-    ['limited', []],
-    ['shop', effects.map((effect) => effect.toLowerCase())],
-  ] as const)
-    await send('/api/agents', 'POST', { name, model, toolNames });
-  await send('/api/quotas', 'PUT', { agentName: 'limited', period: 'Daily', maxRuns: limit });
+  await send('/api/agents', 'POST', { name: 'talker', model });
+  await send('/api/agents', 'POST', { name: 'shop', model, toolNames: effects.map((effect) => effect.toLowerCase()) });
+  for (const name of limitedAgents) {
+    await send('/api/agents', 'POST', { name, model });
+    await send('/api/quotas', 'PUT', { agentName: name, period: 'Daily', maxRuns: limit });
+  }
+  // A rule is in force everywhere after five seconds.
+  await pause(5000);
+};
+
+interface LifeSoFar extends Life {
+  endedAt: number;
+  readonly pauses: { readonly from: number; to: number }[];
+}
+
+/** Every process that serves or has served, with what was done to it. */
+const watchLives = (fleet: Fleet) => {
+  const lives = new Map<ServiceProcess, LifeSoFar>();
+  const of = (member: ServiceProcess): LifeSoFar => {
+    const watched = lives.get(member);
+    if (watched !== undefined) return watched;
+    const life: LifeSoFar = { pid: member.pid, log: member.log, endedAt: Number.POSITIVE_INFINITY, pauses: [] };
+    lives.set(member, life);
+    void member.ended.then(() => {
+      life.endedAt = Date.now();
+    });
+    return life;
+  };
+  for (const member of fleet.members) of(member);
+  return { of, all: (): readonly Life[] => [...lives.values()] };
 };
 
 /** Kills, stops and pauses one process after another until the time is over; there are always as many as in the beginning. */
 const disturb = async (
   fleet: Fleet,
+  lives: ReturnType<typeof watchLives>,
   { seconds, longestPauseSeconds, tell = () => undefined }: SoakOptions,
   random: () => number,
 ): Promise<string[]> => {
@@ -108,22 +137,25 @@ const disturb = async (
     if (kind < 0.5) {
       note(`kill -9 of ${member.pid}`);
       await fleet.end(member, 'kill');
-      await fleet.join();
+      lives.of(await fleet.join());
     } else if (kind < 0.8) {
       const ms = Math.min(1000 * longestPauseSeconds * random() ** 2 + 500, Math.max(until - performance.now(), 500));
       note(`SIGSTOP of ${member.pid} for ${(ms / 1000).toFixed(1)} s`);
+      const standing = { from: Date.now(), to: Number.POSITIVE_INFINITY };
+      lives.of(member).pauses.push(standing);
       paused.add(member);
       fleet.pause(member);
       wakes.push(
         pause(ms).then(() => {
           paused.delete(member);
+          standing.to = Date.now();
           fleet.resume(member);
         }),
       );
     } else if (kind < 0.9) {
       note(`SIGTERM of ${member.pid}`);
       await fleet.end(member, 'stop');
-      await fleet.join();
+      lives.of(await fleet.join());
     } else {
       note('the proxy cuts all answers');
       fleet.proxy.cut();
@@ -169,14 +201,20 @@ export const soak = async (options: SoakOptions): Promise<SoakReport> => {
   const place = options.disturbed === 'connections' ? { database: proxy.url } : {};
   const fleet = await openFleet({ ...place, processes: options.processes, script, service, host: { Tools: [folder] } });
   try {
-    await prepare(fleet);
+    const limitedAgents = Array.from(
+      { length: Math.ceil(options.seconds / secondsPerLimit) },
+      (_, index) => `limited-${index}`,
+    );
+    await prepare(fleet, limitedAgents);
+    const lives = watchLives(fleet);
     const history = emptyHistory();
     const random = seeded(options.seed);
     let over = false;
-    const load = applyLoad({ url: fleet.url, history, isOver: () => over, random: seeded(options.seed + 1) });
+    const isOver = () => over;
+    const load = applyLoad({ url: fleet.url, history, isOver, random: seeded(options.seed + 1), limitedAgents });
     const incidents = await (options.disturbed === 'connections'
       ? cutConnections(proxy, options, random)
-      : disturb(fleet, options, random));
+      : disturb(fleet, lives, options, random));
     over = true;
     await load;
     const [service] = fleet.members;
@@ -190,7 +228,8 @@ export const soak = async (options: SoakOptions): Promise<SoakReport> => {
       errors: fleet.members.flatMap((member) =>
         member.log().flatMap(({ level, message }) => (level === 'error' ? [message] : [])),
       ),
-      findings: await findings({ service, history, hits: world.hits, limit, mostLogs: 500 }),
+      lives: lives.all(),
+      findings: await findings({ service, history, hits: world.hits, limit, mostLogs: 500, lives: lives.all() }),
     };
   } finally {
     world.close();
