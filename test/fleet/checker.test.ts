@@ -114,6 +114,10 @@ const lies: Readonly<Record<string, readonly [lie: (world: Agreement) => void, f
     ({ history }) => history.streams.set('s', log.slice(0, 2)),
     /a client of run s missed an event or got one twice/,
   ],
+  'a client is not told how a run ended': [
+    ({ history }) => history.untold.set('s', '503'),
+    /nobody told how run s ended: 503/,
+  ],
   'a client was shown something else': [
     ({ history }) => history.streams.set('s', log.with(1, { ...frame(1, 'message.delta'), data: '{}' })),
     /run s was shown something else than its log says/,

@@ -45,6 +45,7 @@ const streamFindings = (runId: string, frames: readonly SseFrame[], log: readonl
 const answered = ({ streams, answers, queued }: History): string[] => [...streams.keys(), ...answers.keys(), ...queued];
 
 const runFindings = (runs: ReadonlyMap<string, RunRecord>, history: History): string[] => [
+  ...[...history.untold].map(([id, answer]) => `nobody told how run ${id} ended: ${answer}`),
   ...answered(history).flatMap((id) => (runs.has(id) ? [] : [`run ${id} was acknowledged and is not there`])),
   ...[...history.answers.keys()].flatMap((id) =>
     runs.get(id)?.status === 'Completed' ? [] : [`run ${id} was answered and is ${runs.get(id)?.status}`],

@@ -23,5 +23,5 @@ test('connections to the database are cut at random under load: runs are recorde
   // What is proved of nothing is not proved.
   assert.ok(cuts > 50 && incidents.length >= 2, told);
   assert.ok(history.streams.size > 5 && history.answers.size > 5 && history.orders.size > 2);
-  assert.ok(history.limited > 0 && [...history.turns.values()].flat().length > 0);
+  assert.ok([...history.limited.values()].some((count) => count > 0) && [...history.turns.values()].flat().length > 0);
 });

@@ -15,6 +15,8 @@ export interface History {
   readonly turns: Map<string, string[]>;
   /** Orders that somebody asked for; each calls its tools once. */
   readonly orders: Set<string>;
+  /** Runs whose client gave up asking how they go on, with what it was answered last. */
+  readonly untold: Map<string, string>;
   /** Connections on which a client went on reading a run after another one had been cut. */
   resumed: number;
   /** Runs of each agent with a limit that were answered. */
@@ -31,6 +33,7 @@ export const emptyHistory = (): History => ({
   queued: new Set(),
   turns: new Map(),
   orders: new Set(),
+  untold: new Map(),
   resumed: 0,
   limited: new Map(),
   usedUp: new Set(),
@@ -74,12 +77,14 @@ const resumeWithinMs = 180_000;
 /** Goes on after the last event, at whichever process, until the run has ended. */
 const resume = async (load: Load, runId: string, frames: SseFrame[]): Promise<void> => {
   const giveUpAt = performance.now() + resumeWithinMs;
+  let answer = 'a stream without an end';
   while (!terminal.test(frames.at(-1)?.event ?? '')) {
-    if (performance.now() > giveUpAt) throw new Error(`Nobody tells how run ${runId} ended.`);
+    if (performance.now() > giveUpAt) return void load.history.untold.set(runId, answer);
     const last = frames.findLast(({ id }) => id !== null)?.id;
     const headers = last === undefined || last === null ? {} : { 'last-event-id': String(last) };
-    const stream = await openStream(`${load.url}/api/runs/${runId}/events`, { headers }).catch(() => null);
-    if (stream === null) {
+    const stream = await openStream(`${load.url}/api/runs/${runId}/events`, { headers }).catch((error: Error) => error);
+    if (stream instanceof Error) {
+      answer = stream.message;
       await pause(200);
       continue;
     }

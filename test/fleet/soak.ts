@@ -67,7 +67,7 @@ const script = [
 const service = {
   AsyncRun: { MaxAttempts: 4 },
   Scheduling: { MaxConcurrentJobs: 4, PollInterval: '1s', LeaseDuration: '10s' },
-  RunReconciliation: { Enabled: true, HeartbeatInterval: '2s', OrphanThreshold: '10s' },
+  RunReconciliation: { Enabled: true, HeartbeatInterval: '2s', OrphanThreshold: '10s', ScanInterval: '2s' },
   RunContinuation: { Enabled: true, MaxAttempts: 2 },
   SingletonExecution: { Enabled: true, LeaseDuration: '6s' },
   Egress: { AllowPrivateNetworkTargets: true },
