@@ -5,7 +5,7 @@ import { boundText, type Statement } from '../../db/statement.ts';
 import type { QuotaUse } from '../../engine/control/index.ts';
 import { type CountedRoot, CountedRoots } from './counted-roots.ts';
 import type { PeriodClock } from './period-clock.ts';
-import { Booking, condensed, orderlyCondensed, withNotices } from './quota-bookings.ts';
+import { Booking, condensed, orderlyCondensed, Settlement, withNotices } from './quota-bookings.ts';
 import type { RunHolds } from './quota-keeping.ts';
 import type { OpenedRootRun, QuotaNotices } from './quota-notices.store.ts';
 import { noUse } from './quota-use.ts';
@@ -102,7 +102,7 @@ export const createRunCounters = (
       const most = tree ?? noUse;
       if (root?.tenantId === tenantId) return add(root, 0, use, most);
       const parameters = [use.tokens, use.costMicros, most.tokens, most.costMicros, now(), tenantId, rootId];
-      return { sql: settleSql, parameters, isShared: true };
+      return new Settlement(settleSql, parameters, tenantId);
     };
 
     return {

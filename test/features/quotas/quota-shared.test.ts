@@ -207,3 +207,58 @@ forEachDurableStore('QUOTA-11 whoever books in several counters locks them in on
   );
   assert.deepEqual([monthly?.['runs'], monthly?.['tokens']], [2, 4]);
 });
+
+forEachDurableStore(
+  'QUOTA-11 processes that settle runs of each other crosswise do not wait for each other',
+  async (t, kind) => {
+    const connections = await openForTwo(t, kind);
+    const [storage] = connections;
+    const day = '2026-01-01';
+    const tenants = ['a', 'b'] as const;
+    const root = (tenantId: string, opener: number) => ({ id: `${tenantId}-${opener}`, tenantId, agentName: 'x', day });
+    for (const tenantId of tenants)
+      for (const opener of [0, 1])
+        await storage.db
+          .insertInto('runs')
+          .values({
+            ...{
+              id: root(tenantId, opener).id,
+              tenant_id: tenantId,
+              agent_name: 'x',
+              kind: 'Agent',
+              status: 'Running',
+            },
+            ...{ created_at: 1, is_streaming: 0, depth: 0, event_count: 0, quota_day: day },
+          } as never)
+          .execute();
+    const use = { tokens: 1, costMicros: 0 };
+    const rounds = 60;
+    await Promise.all(
+      connections.map(async (connection, self) => {
+        const { counters } = openSharedQuotas(connection, { limits: {}, holder: `p${self}` });
+        const [own, other] = self === 0 ? tenants : ([...tenants].reverse() as ['b', 'a']);
+        await connection.batch.write(counters.opened({ ...root(own, self), counts: true }));
+        const child = (tenantId: string, opener: number) =>
+          counters.closed({ id: 'child', tenantId, rootRunId: root(tenantId, opener).id, use, tree: null });
+        for (let round = 0; round < rounds; round += 1)
+          // What this process has opened, and what the other one has; without an order each would hold what the other needs.
+          await connection.batch.write([...child(own, self), ...child(other, 1 - self)]);
+      }),
+    );
+    const rows = await storedRows(storage, 'quota use');
+    assert.deepEqual(
+      rows.map((row) => [row['tenant_id'], row['agent_name'], row['period'], row['tokens']]).sort(),
+      tenants.flatMap((tenant) =>
+        ['', 'x'].flatMap((agent) => ['Daily', 'Monthly'].map((period) => [tenant, agent, period, rounds * 2])),
+      ),
+    );
+    const { counters } = openSharedQuotas(storage, { limits: {}, holder: 'p3' });
+    const settled = (order: readonly string[]) =>
+      orderlyCondensed(
+        order.flatMap((tenantId) =>
+          counters.closed({ id: 'child', tenantId, rootRunId: `${tenantId}-0`, use, tree: null }),
+        ),
+      ).flatMap(({ parameters }) => parameters.find((value) => value === 'a' || value === 'b') ?? []);
+    assert.deepEqual([settled(['b', 'a']), settled(['a', 'b'])], [tenants, tenants]);
+  },
+);
