@@ -92,15 +92,15 @@ export const createAuditLog = ({ storage, telemetry, log, now, newId }: AuditLog
       throw stores.isRepeated(error) ? error : refused(entries, error);
     }
   };
-  const appendNoted = async (stores: UnitOfWork, entries: readonly AuditEntry[]): Promise<readonly AuditEntry[]> => {
-    if (entries.length === 0) return [];
+  /** What is to be told of it once the unit has come to its end: before that it may be done again. */
+  const appendNoted = async (stores: UnitOfWork, entries: readonly AuditEntry[]): Promise<() => void> => {
+    if (entries.length === 0) return () => undefined;
     try {
       await stores.part(() => append(stores, entries));
-      return entries;
+      return () => count(entries);
     } catch (error) {
       if (stores.isRepeated(error)) throw error;
-      swallowed(entries, error);
-      return [];
+      return () => swallowed(entries, error);
     }
   };
 
@@ -113,7 +113,7 @@ export const createAuditLog = ({ storage, telemetry, log, now, newId }: AuditLog
     async change<T>(call: AuditedCall, work: (stores: UnitOfWork, tell: TellChange) => Promise<T>): Promise<T> {
       const closed: AuditEntry[] = [];
       const noted: AuditEntry[] = [];
-      let notedEntries: readonly AuditEntry[] = [];
+      let tellNoted = (): void => undefined;
       const unit = async (stores: UnitOfWork): Promise<T> => {
         // It may be done again, and then tells everything anew.
         closed.length = 0;
@@ -124,11 +124,12 @@ export const createAuditLog = ({ storage, telemetry, log, now, newId }: AuditLog
         if (closed.length + noted.length === 0 && stores.hasChanged())
           throw new Error(`A change of ${call.audit.action} has no audit entry.`);
         await appendClosed(stores, closed);
-        notedEntries = await appendNoted(stores, noted);
+        tellNoted = await appendNoted(stores, noted);
         return done;
       };
       const result = await storage.transaction(unit, chainLine(call.tenantId));
-      count([...closed, ...notedEntries]);
+      count(closed);
+      tellNoted();
       return result;
     },
     /**

@@ -22,6 +22,8 @@ const wordsOf = ({ scope, tenant_id, agent_name }: EmergencyStopRow): string => 
 export const createStopsInForce = (state: Pick<InstanceState, 'table'>, storage: Storage) => {
   const store = storage.stores(emergencyStore);
   const stops = state.table('emergencyStops', { read: () => store.inForce(), keyOf: ({ id }) => id });
+  /** Put in force by this process, which cancels what they cover once they are written, and answers with it. */
+  const own = new Set<string>();
   return {
     reason(tenantId: string, agentName: string): string | null {
       const { rows } = stops;
@@ -32,18 +34,26 @@ export const createStopsInForce = (state: Pick<InstanceState, 'table'>, storage:
     current: stops.current,
     refresh: stops.refresh,
     /** Before the commit that writes it. */
-    begin: stops.ahead,
+    begin(stop: EmergencyStopRow): void {
+      own.add(stop.id);
+      stops.ahead(stop);
+    },
     /** After it. */
     add: stops.put,
-    remove: stops.drop,
+    /** Also after a commit that failed, or whose end is unknown: a read that still finds it then is the first. */
+    remove(id: string): void {
+      own.delete(id);
+      stops.drop(id);
+    },
     list: (): readonly EmergencyStopRow[] => [...stops.rows.values()],
-    /** Called once with each stop that was read from the store; this or another process has put it in force. */
+    /** Called once with each stop that was read from the store and that another process has put in force. */
     onRead(listener: (stop: EmergencyStopRow) => void): void {
       let seen: ReadonlySet<string> = new Set();
       stops.onRead(() => {
         const { rows } = stops;
-        for (const row of rows.values()) if (!seen.has(row.id)) listener(row);
-        seen = new Set(rows.keys());
+        for (const id of own) if (!rows.has(id)) own.delete(id);
+        for (const row of rows.values()) if (!seen.has(row.id) && !own.has(row.id)) listener(row);
+        seen = new Set([...rows.keys()].filter((id) => !own.has(id)));
       });
     },
   };
