@@ -8,7 +8,7 @@ import type { KeptIn } from './content/spaces/space.ts';
 import { type ContentView, openViews } from './content/views.ts';
 import { migrationStatus } from './migrate.ts';
 import { type OpenOptions, openCopy, openStorage, storeFile } from './open-storage.ts';
-import type { RootStorage } from './storage.ts';
+import type { RootStorage, Storage } from './storage.ts';
 import { NoStoreError } from './store-failure.ts';
 import { storePlace } from './store-place.ts';
 
@@ -18,6 +18,8 @@ export interface MoveOptions extends OpenOptions {
   readonly removeSource: boolean;
   readonly signal: AbortSignal;
   readonly progress: (contents: number) => void;
+  /** Tells that it begins, before the first byte; what it throws ends it. */
+  readonly begins: (storage: Storage, move: { readonly to: KeptIn; readonly removeSource: boolean }) => Promise<void>;
 }
 
 export interface MoveReport extends ContentMoveReport {
@@ -91,6 +93,7 @@ export const moveAttachments = async (options: MoveOptions): Promise<MoveReport>
       const target = targetOf(views, options);
       if (removeSource) assertMeant(target, views, options);
       const sources = views.filter((view) => view !== target);
+      await options.begins(storage, { to: options.to, removeSource });
       const move = { storage, target, sources, signal, progress };
       const report = await moveContents(move);
       const isWhole = report.findings.length === 0 && !signal.aborted;

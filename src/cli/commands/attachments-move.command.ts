@@ -29,15 +29,23 @@ const showProgress = ({ terminal }: Session) => {
 const move = async (session: Session, to: string, removeSource: boolean): Promise<number> => {
   const { terminal, cwd } = session;
   const target = targetOf(to);
-  const [{ moveAttachments }, { storeOptions }, config] = await Promise.all([
+  const [{ moveAttachments }, { storeOptions }, { tellOperatorsAct }, { newId }, config] = await Promise.all([
     import('../../db/move-attachments.ts'),
     import('../../db/store-options.ts'),
+    import('../../features/audit/index.ts'),
+    import('../../core/ids.ts'),
     readConfig(session),
   ]);
   const report = await moveAttachments({
     ...storeOptions(config.values, cwd),
     ...{ to: target, removeSource, now: Date.now, log: noteLog(terminal) },
     ...{ signal: terminal.closed, progress: showProgress(session) },
+    begins: (storage, { to: id, ...after }) =>
+      tellOperatorsAct(
+        storage,
+        { tenantId: config.values.Service.DefaultTenantId, actor: null, log: noteLog(terminal), newId },
+        { action: 'attachments.move', id, after },
+      ),
   });
   await session.print(report, ({ style }) => {
     const found = report.findings.map((finding) => `${style.red('✗')} ${finding}\n`).join('');

@@ -19,6 +19,7 @@ const names: Readonly<Record<string, string>> = {
   experiment: 'save delete start stop canary.save canary.step canary.rollback',
   knowledge: 'upload delete',
   quota: 'save delete',
+  attachments: 'move',
   retention: 'save delete run',
   'run-score': 'delete',
   run: 'recalculate-costs replay-live',

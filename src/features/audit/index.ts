@@ -9,6 +9,7 @@ export { reservedActions } from './audit-actions.rules.ts';
 export { type AuditLog, type ChangedEntity, createAuditLog, type TellChange } from './audit-log.ts';
 export { rawPublicKey } from './export-format.ts';
 export { type ExportVerification, verifyExport } from './export-reader.ts';
+export { tellOperatorsAct } from './operators-act.ts';
 export { signingKeyMove } from './signing-key-move.ts';
 export { type TrailVerification, verifyTrails } from './trail-check.ts';
 

@@ -123,6 +123,14 @@ test('ATT-6 attachments move to a bucket while the service answers, also after k
   assert.match(unmeant.stderr, /Service:Attachments:Store is another place/);
   assert.equal((await move(site, '--to', 's3', '--remove-source', ...inBucket.args)).removed, 11);
   assert.deepEqual(filesBelow(home), []);
+  // Each call is told before it begins, those of the process that was killed and of the one that was to remove, too.
+  const entries = await site.acp(['audit', 'list', '--action', 'attachments.move', '--json']);
+  const told = (JSON.parse(entries.stdout) as { entity: string }[]).map(({ entity }) => entity);
+  assert.deepEqual(
+    told,
+    Array.from({ length: 4 }, () => 'attachments:S3'),
+  );
+  assert.equal((await site.acp(['audit', 'verify'])).code, 0);
 
   service = await site.serve(inBucket);
   await assertAllThere(service, known);
