@@ -1,11 +1,16 @@
 import { connect, type Socket } from 'node:net';
 import { performance } from 'node:perf_hooks';
+import { setTimeout as delay } from 'node:timers/promises';
 
 /** One request that is sent over and over, and how its answer is recognised. */
 export interface Call {
   readonly url: URL;
   readonly path: string;
   readonly body: string;
+  /** Further header lines, each with its end. */
+  readonly headers?: string;
+  /** Of an answer that is right. Default: 200. */
+  readonly status?: number;
   /** Text that comes with the first token, and text without which an answer is not complete. */
   readonly firstToken: string;
   readonly complete: string;
@@ -16,6 +21,11 @@ export interface LoadLimits {
   /** The load ends with whichever comes first. */
   readonly seconds: number;
   readonly runs?: number;
+  /**
+   * Connections begin one after another over this time. Default: 0, all at once; where each answer takes as long by itself,
+   * those that began together would stay together.
+   */
+  readonly spreadMs?: number;
 }
 
 export interface LoadResult {
@@ -75,9 +85,9 @@ class AnswerReader {
   }
 }
 
-const requestBytes = ({ url, path, body }: Call): Buffer =>
+const requestBytes = ({ url, path, body, headers = '' }: Call): Buffer =>
   Buffer.from(
-    `POST ${path} HTTP/1.1\r\nhost: ${url.host}\r\ncontent-type: application/json\r\naccept: */*\r\ncontent-length: ${Buffer.byteLength(body)}\r\n\r\n${body}`,
+    `POST ${path} HTTP/1.1\r\nhost: ${url.host}\r\ncontent-type: application/json\r\naccept: */*\r\n${headers}content-length: ${Buffer.byteLength(body)}\r\n\r\n${body}`,
   );
 
 const openSocket = (url: URL): Promise<Socket> =>
@@ -102,7 +112,7 @@ const exchange = (socket: Socket, call: Call, request: Buffer): Promise<Answer> 
     const onData = (data: Buffer): void => {
       if (!reader.push(data)) return;
       const answer = reader.finish();
-      if (answer.text.startsWith('HTTP/1.1 200') && answer.text.includes(call.complete)) {
+      if (answer.text.startsWith(`HTTP/1.1 ${call.status ?? 200}`) && answer.text.includes(call.complete)) {
         release();
         resolve(answer);
       } else fail('the answer is not what was expected');
@@ -121,7 +131,9 @@ export const applyLoad = async (call: Call, limits: LoadLimits): Promise<LoadRes
   const startedAt = performance.now();
   const endAt = startedAt + limits.seconds * 1000;
   let started = 0;
-  const keepBusy = async (socket: Socket): Promise<void> => {
+  const { spreadMs = 0 } = limits;
+  const keepBusy = async (socket: Socket, index: number): Promise<void> => {
+    if (spreadMs > 0) await delay((index * spreadMs) / sockets.length);
     socket.setTimeout(answerTimeoutMs);
     while (started < maxRuns && performance.now() < endAt) {
       started += 1;

@@ -14,6 +14,8 @@ export interface PostgresServer {
   createDatabase(name: string): Promise<string>;
   /** Processor time of all of its processes so far, in milliseconds. */
   cpuMs(): number;
+  /** Transactions of a database so far; those of a session come to be known a second later at most. */
+  transactions(database: string): Promise<number>;
   /** One row of a query on a database of the server. */
   row<T>(database: string, sql: string): Promise<T>;
   stop(): Promise<void>;
@@ -36,6 +38,8 @@ const owner = (): { uid: number; gid: number } | null => {
   );
   return { uid, gid };
 };
+
+const statisticsMs = 1100;
 
 const freePort = async (): Promise<number> => {
   const server = createServer().listen(0, '127.0.0.1');
@@ -116,6 +120,11 @@ export const startPostgres = async (folder: string): Promise<PostgresServer | nu
     },
     // What ended is counted by the postmaster, also what ends while it is asked for.
     cpuMs: () => [pid, ...childrenOf(pid)].reduce((sum, one) => sum + (cpuMs(one) || 0), 0) + cpuMs(pid, 'waited for'),
+    async transactions(database) {
+      await delay(statisticsMs);
+      const text = `select xact_commit + xact_rollback as count from pg_stat_database where datname = '${database}'`;
+      return Number((await first<{ count: string }>('postgres', text)).count);
+    },
     row: first,
     async stop() {
       const ended = once(child, 'exit');

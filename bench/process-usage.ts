@@ -1,4 +1,5 @@
 import { readFileSync } from 'node:fs';
+import { cpus } from 'node:os';
 
 // Linux reports processor time to user space in hundredths of a second, whatever the kernel's own clock.
 const msPerTick = 10;
@@ -34,3 +35,7 @@ export const peakResidentBytes = (pid: number): number => field(read(pid, 'statu
 
 /** Bytes that the process has given to storage: sockets do not count, log and checkpoint both do. */
 export const writtenBytes = (pid: number): number => field(read(pid, 'io'), 'write_bytes');
+
+/** Processor time of everything on the machine so far, in milliseconds. */
+export const busyMs = (): number =>
+  cpus().reduce((sum, { times }) => sum + times.user + times.nice + times.sys + times.irq, 0);

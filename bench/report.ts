@@ -57,7 +57,7 @@ export interface Results {
 type Cell = string | number;
 
 export const number = (value: number, digits = 0): string => (Number.isFinite(value) ? value.toFixed(digits) : '–');
-const mebibytes = (bytes: number): string => number(bytes / 1_048_576, 0);
+export const mebibytes = (bytes: number): string => number(bytes / 1_048_576, 0);
 
 /** Columns as wide as their longest cell; the first one to the left, numbers to the right. */
 export const table = (head: readonly string[], rows: readonly (readonly Cell[])[]): string => {

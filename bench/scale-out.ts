@@ -1,17 +1,28 @@
+import { cpus } from 'node:os';
 import { setTimeout as delay } from 'node:timers/promises';
+import { type Claims, measureClaims } from './claims.ts';
 import { measureEventsElsewhere } from './events-elsewhere.ts';
-import { applyLoad, type LoadResult } from './load.ts';
-import { type PostgresServer, startPostgres } from './postgres-server.ts';
-import { cpuMs } from './process-usage.ts';
+import {
+  answers,
+  applyToAll,
+  type FleetLine,
+  type Ground,
+  measureFleets,
+  persistence,
+  startFleet,
+  stopAll,
+  warmUpRuns,
+} from './fleets.ts';
+import { applyLoad } from './load.ts';
+import { startPostgres } from './postgres-server.ts';
+import { busyMs, cpuMs, residentBytes } from './process-usage.ts';
 import { type Program, type Server, startAcp, startSimulator } from './servers.ts';
-import { median, quantile } from './statistics.ts';
+import { quantile } from './statistics.ts';
 import { measureTurns, type Turns, type TurnsOptions } from './turns.ts';
 import { startWireCounter } from './wire-counter.ts';
-import { type Answer, acpCall, acpFolder, createAgents } from './workspace.ts';
+import { acpCall, acpFolder, createAgents } from './workspace.ts';
 
-const answers = ['sse', 'json'] as const;
 const concurrency = 16;
-const processCounts = [1, 2, 4];
 const manyRuns = 500;
 const thinksMs = 1000;
 
@@ -19,15 +30,8 @@ export interface ScaleOut {
   readonly version: string;
   /** One process on each store, in turns; SQLite is the first of each pair. */
   readonly stores: readonly { readonly name: string; readonly turns: readonly Turns[] }[];
-  /** The same load over several processes on one database. */
-  readonly fleets: readonly {
-    readonly name: string;
-    readonly processes: number;
-    readonly runsPerSecond: number;
-    /** Of the processes and the database together. */
-    readonly cpuMsPerRun: number;
-    readonly databaseCpuMsPerRun: number;
-  }[];
+  /** Several processes on one database. */
+  readonly fleets: readonly FleetLine[];
   /** What a run costs the database, by what was asked at once. */
   readonly wire: readonly {
     readonly name: string;
@@ -43,52 +47,17 @@ export interface ScaleOut {
     readonly p50Ms: number;
     readonly p99Ms: number;
     readonly connections: number;
+    /** Processors that the processes and the database used, of `processors`; and all programs of the machine together. */
+    readonly processorsUsed: number;
+    readonly processorsBusy: number;
+    readonly processors: number;
+    /** Most of a process after it, in bytes of memory that is resident. */
+    readonly residentBytes: number;
   };
+  readonly claims: Claims;
   /** From a frame's arrival at a client of the process that executes to that at a client of another one. */
   readonly elsewhere: { readonly events: number; readonly p50Ms: number; readonly p99Ms: number };
 }
-
-const persistence = (url: string, maxConnections = 20): string =>
-  `Persistence: { Provider: Postgres, Postgres: { ConnectionString: "${url}", MaxConnections: ${maxConnections} } }`;
-
-interface Ground {
-  readonly folder: string;
-  readonly program: Program;
-  readonly simulator: Server;
-  readonly postgres: PostgresServer;
-}
-
-/** Processes on one database, the first of which has made the schema and the agents. */
-const startFleet = async (
-  { folder, program, simulator }: Pick<Ground, 'folder' | 'program' | 'simulator'>,
-  name: string,
-  count: number,
-  settings: string,
-): Promise<Server[]> => {
-  const servers: Server[] = [];
-  for (let index = 0; index < count; index += 1) {
-    servers.push(await startAcp(program, acpFolder(folder, `${name}-${index}`, simulator, settings).cwd));
-    if (index === 0) await createAgents(servers[0] as Server);
-  }
-  return servers;
-};
-
-const stopAll = async (servers: readonly Server[]): Promise<void> => {
-  await Promise.all(servers.map((server) => server.stop()));
-};
-
-/** The load shared out evenly. */
-const applyToAll = (
-  servers: readonly Server[],
-  answer: Answer,
-  seconds: number,
-  atOnce = concurrency,
-): Promise<LoadResult[]> =>
-  Promise.all(
-    servers.map((server) =>
-      applyLoad(acpCall(server, answer, false), { concurrency: Math.max(1, atOnce / servers.length), seconds }),
-    ),
-  );
 
 const measureStores = async (ground: Ground, options: TurnsOptions): Promise<ScaleOut['stores']> => {
   const sqlite = await startAcp(ground.program, acpFolder(ground.folder, 'sqlite', ground.simulator).cwd);
@@ -104,46 +73,6 @@ const measureStores = async (ground: Ground, options: TurnsOptions): Promise<Sca
     lines.push({ name: answer.toUpperCase(), turns: await measureTurns(called, options) });
   }
   await stopAll(sides.map(({ server }) => server));
-  return lines;
-};
-
-/** Fleets of every size, each on its own database, in turns. */
-const measureFleets = async (ground: Ground, { rounds, seconds }: TurnsOptions): Promise<ScaleOut['fleets']> => {
-  const fleets: { processes: number; servers: Server[] }[] = [];
-  for (const processes of processCounts) {
-    const url = await ground.postgres.createDatabase(`fleet_${processes}`);
-    fleets.push({ processes, servers: await startFleet(ground, `fleet-${processes}`, processes, persistence(url)) });
-  }
-  const lines: ScaleOut['fleets'][number][] = [];
-  for (const answer of answers) {
-    const slices = new Map(
-      fleets.map((fleet) => [fleet, [] as { rate: number; runs: number; own: number; all: number }[]]),
-    );
-    // The first rounds warm up.
-    for (let round = -6; round < rounds; round += 1)
-      for (const fleet of round % 2 === 0 ? fleets : fleets.toReversed()) {
-        const own = (): number => fleet.servers.reduce((sum, { pid }) => sum + cpuMs(pid), 0);
-        const before = { own: own(), database: ground.postgres.cpuMs() };
-        const results = await applyToAll(fleet.servers, answer, round < 0 ? 1 : seconds);
-        const runs = results.reduce((sum, result) => sum + result.runs, 0);
-        const database = ground.postgres.cpuMs() - before.database;
-        const rate = runs / Math.max(...results.map((result) => result.seconds));
-        if (round >= 0)
-          slices.get(fleet)?.push({ rate, runs, own: own() - before.own, all: own() - before.own + database });
-      }
-    for (const [{ processes }, own] of slices) {
-      const runs = own.reduce((sum, slice) => sum + slice.runs, 0);
-      const all = own.reduce((sum, slice) => sum + slice.all, 0);
-      lines.push({
-        name: answer.toUpperCase(),
-        processes,
-        runsPerSecond: median(own.map(({ rate }) => rate)),
-        cpuMsPerRun: all / runs,
-        databaseCpuMsPerRun: (all - own.reduce((sum, slice) => sum + slice.own, 0)) / runs,
-      });
-    }
-  }
-  await stopAll(fleets.flatMap(({ servers }) => servers));
   return lines;
 };
 
@@ -190,13 +119,40 @@ const measureMany = async (ground: Ground, seconds: number): Promise<ScaleOut['m
   const simulator = await startSimulator(ground.folder, { thinksMs });
   const counter = await startWireCounter(await ground.postgres.createDatabase('many'));
   const servers = await startFleet({ ...ground, simulator }, 'many', processes, persistence(counter.url));
-  await applyToAll(servers, 'sse', 4, manyRuns);
-  const results = await applyToAll(servers, 'sse', Math.max(seconds, 6), manyRuns);
+  for (const server of servers)
+    await applyLoad(acpCall(server, 'sse', false), {
+      concurrency: 250,
+      seconds: 60,
+      runs: warmUpRuns,
+      spreadMs: thinksMs,
+    });
+  const used = (): number => ground.postgres.cpuMs() + servers.reduce((sum, { pid }) => sum + cpuMs(pid), 0);
+  const before = { used: used(), busy: busyMs(), at: performance.now() };
+  // Arrivals are spread over the second that the model takes: in progress are as many at any moment, and not all at one step.
+  const limits = { concurrency: manyRuns / processes, seconds: Math.max(seconds, 8), spreadMs: thinksMs };
+  const results = await applyToAll(servers, 'sse', limits);
+  const tookMs = performance.now() - before.at;
   const added = results.flatMap(({ durations }) => [...durations].map((ms) => ms - thinksMs)).sort((a, b) => a - b);
-  const { most } = counter.connections();
+  const measured = {
+    ...{ processes, runs: manyRuns, p50Ms: quantile(added, 0.5), p99Ms: quantile(added, 0.99) },
+    connections: counter.connections().most,
+    processorsUsed: (used() - before.used) / tookMs,
+    processorsBusy: (busyMs() - before.busy) / tookMs,
+    processors: cpus().length,
+    residentBytes: Math.max(...servers.map(({ pid }) => residentBytes(pid))),
+  };
   await stopAll([...servers, simulator]);
   await counter.close();
-  return { processes, runs: manyRuns, p50Ms: quantile(added, 0.5), p99Ms: quantile(added, 0.99), connections: most };
+  return measured;
+};
+
+const measureHeldClaims = async (ground: Ground): Promise<Claims> => {
+  const url = await ground.postgres.createDatabase('claims');
+  const settings = `${persistence(url)}, Scheduling: { MaxConcurrentJobs: 16 }`;
+  const servers = await startFleet(ground, 'claims', 1, settings);
+  const claims = await measureClaims(servers[0] as Server, url, 5);
+  await stopAll(servers);
+  return claims;
 };
 
 const measureElsewhere = async (ground: Ground): Promise<ScaleOut['elsewhere']> => {
@@ -232,9 +188,11 @@ export const measureScaleOut = async (
   const wire = await measureWire(ground, options.seconds * options.rounds);
   note(`${manyRuns} runs in progress`);
   const many = await measureMany(ground, options.seconds * options.rounds);
+  note('jobs while an old transaction is held open');
+  const claims = await measureHeldClaims(ground);
   note('events of a run on another process');
   const elsewhere = await measureElsewhere(ground);
   await simulator.stop();
   await postgres.stop();
-  return { version: postgres.version, stores, fleets, wire, many, elsewhere };
+  return { version: postgres.version, stores, fleets, wire, many, claims, elsewhere };
 };
