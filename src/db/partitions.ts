@@ -11,6 +11,8 @@ export interface Partition {
   /** Null: all ids before `below`. */
   readonly from: string | null;
   readonly below: string;
+  /** The time of `below`, in epoch milliseconds. */
+  readonly endsAt: number;
 }
 
 /** What came of emptying partitions; `rows`: what the statements of the transaction returned, one list for each. */

@@ -38,6 +38,9 @@ const idFrom = (timeMs: number): string => {
   return `${hex.slice(0, 8)}-${hex.slice(8)}`;
 };
 
+/** The time of an id, or of its beginning, in epoch milliseconds; NaN: it has none. */
+export const timeOf = (id: string): number => Number(`0x${id.slice(0, 8)}${id.slice(9, 13)}`);
+
 export interface WantedPartition extends IdRange {
   readonly from: string;
   readonly name: string;

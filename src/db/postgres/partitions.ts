@@ -12,6 +12,7 @@ import {
   parseRange,
   partitionAt,
   partitionedTables,
+  timeOf,
 } from './partition-ranges.ts';
 import type { Answer, Sent } from './pipeline.ts';
 import { partitionSettings } from './table-settings.ts';
@@ -187,7 +188,7 @@ export const createPartitions = ({ on, schema, log }: PartitionsOptions): StoreP
         const range = parseRange(bounds);
         const entry = partitionedTables.find((candidate) => candidate.table === table);
         if (range === null || entry === undefined || !isPast(range, nowMs)) return [];
-        return [{ table: entry.table, column: entry.column, name, ...range }];
+        return [{ table: entry.table, column: entry.column, name, ...range, endsAt: timeOf(range.below) }];
       })
       .sort((one, other) => (one.below === other.below ? 0 : one.below < other.below ? -1 : 1));
 

@@ -20,7 +20,14 @@ export interface RetentionDefaults {
 
 export type Policies = ReadonlyMap<RetentionTarget, EffectivePolicy>;
 
-const none: EffectivePolicy = { source: 'None', maxAgeDays: null, maxRows: null, archive: false, enabled: false };
+/** Nothing is removed. */
+export const noPolicy: EffectivePolicy = {
+  source: 'None',
+  maxAgeDays: null,
+  maxRows: null,
+  archive: false,
+  enabled: false,
+};
 
 const fromRow = (row: RetentionPolicyRow): EffectivePolicy => ({
   source: 'Stored',
@@ -38,7 +45,8 @@ export const effectivePolicies = (rows: readonly RetentionPolicyRow[], defaults:
       const row = stored.get(target);
       if (row !== undefined) return [target, fromRow(row)];
       const fallback = defaults.enabled ? defaults.targets[target] : undefined;
-      if (fallback === undefined || (fallback.maxAgeDays === null && fallback.maxRows === null)) return [target, none];
+      if (fallback === undefined || (fallback.maxAgeDays === null && fallback.maxRows === null))
+        return [target, noPolicy];
       return [target, { source: 'Configuration', enabled: true, ...fallback }];
     }),
   );

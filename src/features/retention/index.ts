@@ -16,9 +16,11 @@ import { retentionStore } from './retention-policies.store.ts';
 import { createRetentionQueue } from './retention-queue.ts';
 import { hourlyRetention } from './retention-schedule.ts';
 import { createSweep, type RemoveUnit } from './sweep.ts';
+import { sweepPartitions } from './sweep-partitions.store.ts';
 import { sweepRemoval } from './sweep-removal.store.ts';
 import { createSweepRows } from './sweep-rows.store.ts';
 import { createSweepUnits } from './sweep-units.store.ts';
+import { createWholeSweep } from './sweep-whole.ts';
 
 export type { ArchiveBatch, ArchiveSink } from './archive.ts';
 export { readableRow } from './readable-row.ts';
@@ -112,7 +114,10 @@ export const retentionFeature = (deps: RetentionDeps) => {
       newId,
     }),
     jobHandlers: {
-      [retentionKey]: retentionJob({ storage, store, tenants: jobs.tenants, sweep, defaults, lifecycle, log, now }),
+      [retentionKey]: retentionJob({
+        ...{ storage, store, tenants: jobs.tenants, sweep, defaults, lifecycle, log, now, newId },
+        wholeSweep: createWholeSweep({ store, units, partitions: storage.stores(sweepPartitions), log, now }),
+      }),
     },
     /** How long the answer of an idempotency key is given again: as a stored policy says, else a day. Null: without an end. */
     async keysKeptMs(tenantId: string): Promise<number | null> {

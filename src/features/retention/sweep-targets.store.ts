@@ -37,7 +37,7 @@ const waiting = ['AwaitingInput', 'AwaitingApproval'];
  * A run that nothing goes on from: ended, or paused with nothing open any more. A paused run keeps its status for good,
  * since what goes on is another run.
  */
-const isOver = (eb: ExpressionBuilder<Tables, 'runs'>): ExpressionWrapper<Tables, 'runs', SqlBool> =>
+export const isOver = (eb: ExpressionBuilder<Tables, 'runs'>): ExpressionWrapper<Tables, 'runs', SqlBool> =>
   eb.or([
     eb('runs.status', 'in', ended),
     eb.and([
@@ -56,6 +56,10 @@ const isOver = (eb: ExpressionBuilder<Tables, 'runs'>): ExpressionWrapper<Tables
     ]),
   ]);
 
+/** A run that is not at work, and has an end from which its age counts. */
+export const isClosed = (eb: ExpressionBuilder<Tables, 'runs'>): ExpressionWrapper<Tables, 'runs', SqlBool> =>
+  eb.and([eb('runs.completed_at', 'is not', null), eb('runs.status', 'not in', ['Queued', 'Running'])]);
+
 /** What may go of each target, whatever its age; a target that is missing has no rows in this version. */
 export const targetQueries: Readonly<Partial<Record<RetentionTarget, TargetQuery>>> = {
   RunEvents: {
@@ -65,8 +69,7 @@ export const targetQueries: Readonly<Partial<Record<RetentionTarget, TargetQuery
         .selectFrom('runs')
         .select(['runs.id as key', none.as('sub'), 'runs.completed_at as age', 'runs.event_count as rows'])
         .where('runs.tenant_id', '=', tenantId)
-        .where('runs.completed_at', 'is not', null)
-        .where('runs.status', 'not in', ['Queued', 'Running'])
+        .where(isClosed)
         .where(({ exists, selectFrom }) =>
           exists(
             selectFrom('run_events').select('run_events.first_sequence').whereRef('run_events.run_id', '=', 'runs.id'),

@@ -47,6 +47,10 @@ export interface SweepBound {
   readonly newestToGo: Omit<SweepUnit, 'rows'> | null;
 }
 
+/** Rows from this age on have to be there, whatever is missing of older ones. Epoch milliseconds. */
+export const sweptUntil = ({ cutoff, newestToGo }: SweepBound): number =>
+  Math.max(cutoff ?? 0, (newestToGo?.age ?? -1) + 1);
+
 const isPast = (eb: ExpressionBuilder<{ unit: UnitRow }, 'unit'>, { cutoff, newestToGo: last }: SweepBound) =>
   eb.or([
     ...(cutoff === null ? [] : [eb('age', '<', cutoff)]),

@@ -12,7 +12,8 @@ import { type RetentionStore, retentionStore } from './retention-policies.store.
 import { createSweepMetrics } from './sweep-metrics.ts';
 import type { SweepPiece, SweepRemoval } from './sweep-removal.store.ts';
 import type { SweepRows } from './sweep-rows.store.ts';
-import type { SweepBound, SweepUnit, SweepUnits } from './sweep-units.store.ts';
+import { type SweepBound, type SweepUnit, type SweepUnits, sweptUntil } from './sweep-units.store.ts';
+import type { BegunSweep } from './sweep-whole.ts';
 import { createSweepWriter, type SweepWriter } from './sweep-writer.ts';
 
 /** Deletes a unit of a target whose rows have bytes or messages elsewhere; false: it is in use again, and stays. */
@@ -42,6 +43,8 @@ export interface SweepOrder {
   readonly trigger: 'Schedule' | 'Manual';
   /** Span of the job. */
   readonly trace: TraceParent | null;
+  /** What has gone with whole partitions; absent: nothing. */
+  readonly begun?: BegunSweep;
   /** Why to stop between batches; null: go on. */
   readonly stop: () => 'canceled' | 'released' | null;
 }
@@ -102,11 +105,10 @@ const record = async (state: SweepState): Promise<void> => {
 };
 
 /** Before the first row goes: what is missing from then on is no damage. */
-const begin = async (state: SweepState, { cutoff, newestToGo }: SweepBound): Promise<void> => {
+const begin = async (state: SweepState, bound: SweepBound): Promise<void> => {
   state.isMarked = true;
   await record(state);
-  const sweptUntil = Math.max(cutoff ?? 0, (newestToGo?.age ?? -1) + 1);
-  await state.deps.store.mark(state.tenantId, state.target, sweptUntil);
+  await state.deps.store.mark(state.tenantId, state.target, sweptUntil(bound));
 };
 
 const archive = async ({ deps, tenantId, target }: SweepState, batch: readonly SweepUnit[]): Promise<void> => {
@@ -204,6 +206,23 @@ const errorCode = ({ deps, tenantId, target, jobId }: SweepState, error: unknown
   return code;
 };
 
+/** The entry of a sweep in the history, as it begins. */
+export const sweepRun = (
+  { tenantId, target, jobId, trigger }: Pick<SweepOrder, 'tenantId' | 'target' | 'jobId' | 'trigger'>,
+  { newId, now }: Pick<SweepDeps, 'newId' | 'now'>,
+): RetentionRunRow => ({
+  tenant_id: tenantId,
+  id: newId(),
+  target,
+  job_id: jobId,
+  trigger,
+  deleted_rows: 0,
+  archived_rows: 0,
+  started_at: now(),
+  completed_at: null,
+  error: null,
+});
+
 /** Removes what the policy of one target of one tenant says, batch by batch, and leaves an entry in the history. */
 export const createSweep = (deps: SweepDeps) => {
   const { telemetry } = deps;
@@ -214,27 +233,18 @@ export const createSweep = (deps: SweepDeps) => {
       'acp.tenant.id': order.tenantId,
       'acp.retention.target': order.target,
     });
-    const run: RetentionRunRow = {
-      tenant_id: order.tenantId,
-      id: deps.newId(),
-      target: order.target,
-      job_id: order.jobId,
-      trigger: order.trigger,
-      deleted_rows: 0,
-      archived_rows: 0,
-      started_at: deps.now(),
-      completed_at: null,
-      error: null,
-    };
+    const { begun } = order;
+    const run = begun?.run ?? sweepRun(order, deps);
     const writer = createSweepWriter(deps.storage);
-    const counts = { isRecorded: false, isMarked: false, deletedRows: 0, batches: 0 };
+    const isRecorded = begun !== undefined;
+    const counts = { isRecorded, isMarked: false, deletedRows: begun?.deletedRows ?? 0, batches: 0 };
     const state: SweepState = { ...order, deps, run, writer, ...counts };
     const error = await sweepTarget(state).then(
       () => null,
       (failure: unknown) => errorCode(state, failure),
     );
     const { deletedRows, batches } = state;
-    const archivedRows = state.policy.archive ? deletedRows : 0;
+    const archivedRows = state.policy.archive ? deletedRows - (begun?.deletedRows ?? 0) : 0;
     metrics.ended(order.target, { deletedRows, archivedRows, error, seconds: (performance.now() - beganAt) / 1000 });
     span?.set({
       'acp.retention.deleted_rows': deletedRows,

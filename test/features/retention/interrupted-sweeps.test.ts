@@ -28,6 +28,8 @@ forEachStore(
       store,
       tenants: async () => [],
       sweep: () => assert.fail('no policy asks for a sweep'),
+      wholeSweep: () => assert.fail('no policy asks for a sweep'),
+      newId: () => 'new',
       defaults: new Map() as never,
       lifecycle: { draining: false },
       log: silentLogger,

@@ -8,14 +8,14 @@ export const dayMs = 86_400_000;
 export const daysAgo = (days: number): number => Date.now() - days * dayMs;
 
 /** The job once it is over. */
-export const ended = ({ client }: TestApp, jobId: string) =>
+export const ended = ({ client }: Pick<TestApp, 'client'>, jobId: string) =>
   eventually('the end of the sweep', async () => {
     const { job } = (await client.jobs.get({ params: { id: jobId } })).body;
     return job.completedAt === null ? null : job;
   });
 
 /** The history of a manual sweep, once its job is over. */
-export const swept = async (app: TestApp, target?: RetentionTarget): Promise<RetentionRun[]> => {
+export const swept = async (app: Pick<TestApp, 'client'>, target?: RetentionTarget): Promise<RetentionRun[]> => {
   const { retention } = app.client;
   const { jobId } = (await retention.run({ query: target === undefined ? {} : { target } })).body;
   await ended(app, jobId);
