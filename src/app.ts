@@ -78,7 +78,7 @@ export const createApp = async ({ config, mode, ...options }: AppOptions): Promi
     });
     const leased = serviceLeases(base);
     const { partitions } = storage.dialect;
-    const care = partitions === undefined ? null : partitionCare(partitions, clock);
+    const care = partitions === undefined ? null : partitionCare(partitions, base.storeClock);
     const leftovers: LeftoverClosings = {
       ...runs.leftovers,
       ...idempotency.leftovers,
@@ -135,7 +135,7 @@ export const createApp = async ({ config, mode, ...options }: AppOptions): Promi
 
     if (ready) {
       if (mode === 'serve') await assertMayListen(config, security, modules);
-      if (mode !== 'preview') await partitions?.prepare();
+      if (mode !== 'preview') await partitions?.prepare(base.storeClock.now());
       await base.state.load();
       if (mode !== 'preview')
         await base.state.recover(leftovers).catch((error: unknown) => {

@@ -5,7 +5,7 @@ import type { BackgroundService } from '../scheduler/background-service.ts';
 // Partitions are made a whole width ahead, so that a turn that fails is one of very many.
 const turnMs = 600_000;
 
-/** Looks after the partitions of the store while the service runs. */
+/** Looks after the partitions of the store while the service runs, by the store's clock. */
 export const partitionCare = (partitions: StorePartitions, clock: Clock) => {
   const repeated = (turn: () => Promise<void>) => {
     let timer: Timer | null = null;
@@ -27,8 +27,8 @@ export const partitionCare = (partitions: StorePartitions, clock: Clock) => {
     };
   };
 
-  const making = repeated(partitions.prepare);
-  const looking = repeated(partitions.look);
+  const making = repeated(() => partitions.prepare(clock.now()));
+  const looking = repeated(() => partitions.look(clock.now()));
   return {
     /** For one of the processes of the store. */
     making: {

@@ -24,12 +24,12 @@ export type EmptyingEnd =
 /** Tables whose rows lie apart by the time in their ids, so that old ones go as a whole. */
 export interface StorePartitions {
   /**
-   * Makes partitions for the present and the time ahead, by the clock of the store. Never rejects: what could not be
+   * Makes partitions for the present and the time ahead, by a clock that all processes go by. Never rejects: what could not be
    * made is told in the log, and its rows go where all go that fit nowhere.
    */
-  prepare(): Promise<void>;
+  prepare(nowMs: number): Promise<void>;
   /** Whether those of the present are there, whoever makes them. Never rejects; `missing` has the answer. */
-  look(): Promise<void>;
+  look(nowMs: number): Promise<void>;
   /** Names of those that should be there, as the last look has shown. */
   missing(): readonly string[];
   /** Those with ids of a time that is over, oldest first. */

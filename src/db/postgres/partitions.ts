@@ -83,14 +83,9 @@ export const createPartitions = ({ on, schema, log }: PartitionsOptions): StoreP
 
   const stored = (): Promise<readonly StoredPartition[]> => read<StoredPartition>(readPartitions, [schema]);
 
-  const storeTime = async (): Promise<number> => {
-    const [row] = await read<{ now: number }>('select (extract(epoch from clock_timestamp()) * 1000)::int8 as now');
-    return row?.now ?? 0;
-  };
-
   /** What is not there: of every partitioned table, the partition of the moment and that of some time later. */
-  const wanted = async (laterMs: (entry: PartitionedTable) => number) => {
-    const [present, nowMs] = await Promise.all([stored(), storeTime()]);
+  const wanted = async (nowMs: number, laterMs: (entry: PartitionedTable) => number) => {
+    const present = await stored();
     return partitionedTables.flatMap((entry) => {
       const own = present.filter(({ table }) => table === entry.table);
       // Not converted yet: migrations are pending.
@@ -160,16 +155,16 @@ export const createPartitions = ({ on, schema, log }: PartitionsOptions): StoreP
   const told = new Set<string>();
   let preparing: Promise<void> | null = null;
 
-  const look = async (): Promise<void> => {
-    const now = (await wanted(() => noticeMs)).map(({ name }) => name);
+  const look = async (nowMs: number): Promise<void> => {
+    const now = (await wanted(nowMs, () => noticeMs)).map(({ name }) => name);
     if (now.length > 0 && now.join() !== missing.join())
       log.error({ partitions: now }, 'Partitions of the present are not there: their rows go to the default ones');
     if (now.length === 0 && missing.length > 0) log.warn({}, 'All partitions of the present are there again');
     missing = now;
   };
 
-  const makeAll = async (): Promise<void> => {
-    for (const partition of await wanted(({ widthMs }) => widthMs))
+  const makeAll = async (nowMs: number): Promise<void> => {
+    for (const partition of await wanted(nowMs, ({ widthMs }) => widthMs))
       try {
         await make(partition);
         told.delete(partition.name);
@@ -213,16 +208,16 @@ export const createPartitions = ({ on, schema, log }: PartitionsOptions): StoreP
   };
 
   return {
-    prepare() {
-      preparing ??= makeAll()
-        .then(look)
+    prepare(nowMs) {
+      preparing ??= makeAll(nowMs)
+        .then(() => look(nowMs))
         .catch(unread)
         .finally(() => {
           preparing = null;
         });
       return preparing;
     },
-    look: () => look().catch(unread),
+    look: (nowMs) => look(nowMs).catch(unread),
     missing: () => missing,
     past,
     async empty(partitions, stays, also) {

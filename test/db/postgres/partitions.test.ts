@@ -68,7 +68,7 @@ test('a new store has partitions for the present and the time ahead, and a look 
     const next = partitionAt(entry, Date.now() + entry.widthMs).name;
     assert.deepEqual(await namesOf(url, entry.table), [next, `${entry.table}_default`, `${entry.table}_earlier`]);
   }
-  await partitionsOf(storage).prepare();
+  await partitionsOf(storage).prepare(Date.now());
   assert.deepEqual(partitionsOf(storage).missing(), []);
   assert.equal((await namesOf(url, 'run_events')).length, 3);
 });
@@ -119,7 +119,7 @@ test('a partition that is missing is made anew, by however many at once, and tak
   await insertInput(storage, far);
   assert.equal((await placesOf(url))[ahead], 'run_inputs_default');
   const all = [storage, ...others.map((other) => other.storage)].map(partitionsOf);
-  await Promise.all(all.map((partitions) => partitions.prepare()));
+  await Promise.all(all.map((partitions) => partitions.prepare(Date.now())));
   for (const table of tables) assert.equal((await namesOf(url, table)).length, 3, table);
   assert.deepEqual(await placesOf(url), { [ahead]: nextWeek.name, [far]: 'run_inputs_default' });
   for (const partitions of all) assert.deepEqual(partitions.missing(), []);
@@ -134,8 +134,8 @@ test('a partition that cannot be made is told once, its rows are stored and foun
   const partitions = partitionsOf(watched.storage);
   // Its place is taken by something else, and so that of the present is missing.
   await execute(url, `drop table service.run_inputs_earlier; create table service.${thisWeek.name} ()`);
-  await partitions.prepare();
-  await partitions.prepare();
+  await partitions.prepare(Date.now());
+  await partitions.prepare(Date.now());
   assert.deepEqual(partitions.missing(), [thisWeek.name]);
   assert.deepEqual(
     lines.map(({ level, fields }) => [level, fields['partitions'] ?? fields['partition']]),
@@ -147,7 +147,7 @@ test('a partition that cannot be made is told once, its rows are stored and foun
   const [row] = await storage.db.selectFrom('run_inputs').selectAll().where('run_id', '=', id).execute();
   assert.equal(row?.messages, '["meanwhile"]');
   await execute(url, `drop table service.${thisWeek.name}`);
-  await partitions.prepare();
+  await partitions.prepare(Date.now());
   assert.deepEqual(partitions.missing(), []);
   assert.equal((await placesOf(url))[id], thisWeek.name);
   assert.match(lines.at(-1)?.message ?? '', /there again/);
@@ -163,18 +163,18 @@ test('a partition is made while others write, and does not wait long for who rea
   await withPostgres(url, async (client) => {
     await client.query('begin');
     await client.query('select count(*) from service.run_inputs');
-    await partitionsOf(watched.storage).prepare();
+    await partitionsOf(watched.storage).prepare(Date.now());
     assert.match(lines[0]?.message ?? '', /tried again/);
     await insertInput(storage, newId());
     await client.query('commit');
   });
-  await partitionsOf(watched.storage).prepare();
+  await partitionsOf(watched.storage).prepare(Date.now());
   assert.ok((await namesOf(url, 'run_inputs')).includes(nextWeek.name));
   await withPostgres(url, async (client) => {
     await execute(url, `drop table service.${nextWeek.name}`);
     await client.query('begin');
     await client.query(`insert into service.run_inputs (run_id, messages) values ('${newId()}', '[]')`);
-    await partitionsOf(watched.storage).prepare();
+    await partitionsOf(watched.storage).prepare(Date.now());
     await client.query('commit');
   });
   assert.ok((await namesOf(url, 'run_inputs')).includes(nextWeek.name));
@@ -190,7 +190,41 @@ test('many rows in the default partition stay there', { skip }, async (t) => {
     `insert into service.run_inputs (run_id, messages)
      select '${nextWeek.from}-7000-8000-' || lpad(n::text, 12, '0'), '[]' from generate_series(1, 1001) n`,
   );
-  await partitionsOf(watched.storage).prepare();
+  await partitionsOf(watched.storage).prepare(Date.now());
   assert.match(String(lines[0]?.fields['error']), /More than 1000 rows/);
   assert.equal(Object.values(await placesOf(url)).filter((place) => place === 'run_inputs_default').length, 1001);
+});
+
+test('partitions are emptied together with what is written beside them, or not at all', { skip }, async (t) => {
+  const { storage } = await openOnServer(t);
+  const partitions = partitionsOf(storage);
+  await insertInput(storage, newId());
+  const later = Date.now() + 3 * weekMs;
+  const past = (await partitions.past(later)).filter(({ table }) => table === 'run_inputs');
+  assert.deepEqual(
+    past.map(({ name, from }) => [name, from]),
+    [
+      ['run_inputs_earlier', null],
+      [nextWeek.name, nextWeek.from],
+    ],
+  );
+  const rows = async () => (await storage.db.selectFrom('run_inputs').selectAll().execute()).length;
+  const marks = () => storage.db.selectFrom('retention_marks').select('tenant_id').execute();
+  const also = storage.db
+    .insertInto('retention_marks')
+    .values({ tenant_id: 't', target: 'x', swept_until: 1 })
+    .returning('tenant_id')
+    .compile();
+  const stays = storage.db.selectFrom('run_inputs').select('run_id').where('messages', '=', '[]').compile();
+  assert.deepEqual(await partitions.empty(past, [stays], [also]), { isEmptied: false, why: 'stays' });
+  assert.deepEqual([await rows(), await marks()], [1, []]);
+  assert.deepEqual(await partitions.dropEmpty(later).then((names) => names.includes('run_inputs_earlier')), false);
+  const goes = storage.db.selectFrom('run_inputs').select('run_id').where('messages', '=', 'else').compile();
+  assert.deepEqual(await partitions.empty(past.slice(0, 1), [goes], [also]), {
+    isEmptied: true,
+    rows: [[{ tenant_id: 't' }]],
+  });
+  assert.deepEqual([await rows(), await marks()], [0, [{ tenant_id: 't' }]]);
+  assert.deepEqual(await partitions.dropEmpty(later).then((names) => names.includes('run_inputs_earlier')), true);
+  assert.deepEqual(await partitions.past(Date.now()), [], 'nothing of the present goes');
 });

@@ -1,10 +1,8 @@
 import assert from 'node:assert/strict';
-import { sql } from 'kysely';
 import type { Client } from '../../../src/client/client.ts';
 import { partitionAt, partitionedTables } from '../../../src/db/postgres/partition-ranges.ts';
 import type { ArchiveBatch } from '../../../src/features/retention/index.ts';
 import type { RetentionTarget } from '../../../src/features/retention/retention.schema.ts';
-import { createRunJournal } from '../../../src/features/runs/run-journal.store.ts';
 import { type AppSetup, forEachSharedService, type OpenApp, type TestApp } from '../../support/app.ts';
 import { testClock } from '../../support/clock.ts';
 import { eventually } from '../../support/eventually.ts';
@@ -14,10 +12,15 @@ import { dayMs, swept } from './retention-world.ts';
 // The stores of several processes lay their tables apart by time; all that has been before the boundary is one partition.
 
 const agents = [{ name: 'caller', toolNames: ['note'] }];
-const setup: AppSetup = { agents, script: callsTools('note'), tools: [tool('note', async () => 'noted')] };
+const setup: AppSetup = {
+  service: { Observability: { SuccessSampleRatio: 1 } },
+  agents,
+  script: callsTools('note'),
+  tools: [tool('note', async () => 'noted')],
+};
 const laterDays = 60;
 
-// Ids of a process never go back, so that each scenario has a time of its own, and a partition for it.
+// Ids of a process never go back, so that each scenario has a time of its own, in which its partitions lie.
 let scenarios = 0;
 const betweenDays = 200;
 
@@ -25,17 +28,7 @@ const opened = async (open: OpenApp, given: AppSetup = setup) => {
   scenarios += 1;
   const at = Date.now() + scenarios * betweenDays * dayMs;
   const app = await open({ ...given, clock: testClock({ at }) });
-  const storage = app.store.open();
-  const names = new Map<string, string>();
-  for (const entry of partitionedTables) {
-    // Agents are made before.
-    if (entry.table === 'audit_entries') continue;
-    const { name, from, below } = partitionAt(entry, at);
-    names.set(name, entry.table);
-    await sql`create table ${sql.id('service', name)} partition of ${sql.table(entry.table)}
-      for values from (${sql.lit(from)}) to (${sql.lit(below)})`.execute(storage.db);
-  }
-  await storage.close();
+  const names = new Map(partitionedTables.map((entry) => [partitionAt(entry, at).name, entry.table]));
   return { app, later: testClock({ at: at + laterDays * dayMs }), tables: tablesIn(names) };
 };
 
@@ -96,19 +89,7 @@ forEachSharedService(
   async (open) => {
     const { app: first, later: clock, tables } = await opened(open);
     const acme = await inAcme(first);
-    const storage = first.store.open();
-    for (const [tenantId, client] of [
-      ['default', first.client],
-      ['default', first.client],
-      ['acme', acme],
-    ] as const) {
-      const { runId } = await runJson(client, 'caller', 'Hi');
-      const startedAt = first.clock.now();
-      const spans = [1, 2].map((id) => ({ id, startedAt }) as never);
-      const trace = { id: runId, runId, tenantId, traceId: 'x', startedAt, endedAt: startedAt, spans };
-      await storage.write([storage.stores(createRunJournal(null, null)).trace(trace)]);
-    }
-    await storage.close();
+    for (const client of [first.client, first.client, acme]) await runJson(client, 'caller', 'Hi');
     for (const client of [first.client, acme]) await policy(client, 'ToolInvocations', { maxAgeDays: 30 });
     await first.close();
 
@@ -117,7 +98,6 @@ forEachSharedService(
     const waiting = await open({ ...shared, service: { ...retention, Scheduling: { RunWorker: false } } });
     const expected = await Promise.all([waiting.client, waiting.inTenant('acme')].map(previews));
     assert.deepEqual(Object.keys(expected[0] ?? {}), ['RunEvents', 'RunInputs', 'Spans', 'ToolInvocations']);
-    assert.deepEqual([expected[0]?.['Spans'], expected[1]?.['Spans']], [4, 2]);
     await waiting.close();
 
     const app = await open({ ...shared, service: retention });
@@ -141,17 +121,18 @@ forEachSharedService('RET-11 what the policy of one tenant keeps stays, and the 
   await runJson(first.client, 'caller', 'Hi');
   await policy(acme, 'RunEvents', { maxAgeDays: 90 });
   await policy(acme, 'RunInputs', { maxAgeDays: 30, enabled: false });
+  await policy(acme, 'Spans', { maxRows: 9 });
   await first.close();
   const app = await open({ ...setup, agents: [], clock, folder: first.folder, service: retention });
   await hourly(app);
   assert.deepEqual(tables(app, emptied), []);
   const { client } = app;
-  assert.deepEqual(Object.keys(await sums(client)), ['RunEvents', 'RunInputs']);
+  assert.deepEqual(Object.keys(await sums(client)), ['RunEvents', 'RunInputs', 'Spans']);
   assert.deepEqual(await sums(app.inTenant('acme')), {});
   const there = app.inTenant('acme');
   assert.equal((await followToEnd(there, kept)).at(-1)?.type, 'run.completed');
   assert.equal((await there.runs.input({ params: { runId: kept } })).status, 200);
-  assert.deepEqual(tables(app, dropped), ['run_traces'], 'nobody traced');
+  assert.deepEqual(tables(app, dropped), []);
 });
 
 forEachSharedService('RET-11 a sweep of one tenant takes no partition that another one has rows in', async (open) => {
@@ -231,7 +212,7 @@ forEachSharedService(
       runs.map(({ runId }) => runId).sort(),
     );
     assert.deepEqual(tables(app, emptied), []);
-    assert.deepEqual(tables(app, dropped), ['run_traces', 'tool_invocations']);
+    assert.deepEqual(tables(app, dropped), ['tool_invocations']);
   },
 );
 
@@ -267,10 +248,10 @@ forEachSharedService(
       await db.selectFrom('run_inputs').selectAll().execute();
       const [sweep] = await swept(app);
       assert.deepEqual([sweep?.deletedRows, sweep?.error], [1, null]);
-      assert.deepEqual([tables(app, emptied), tables(app, dropped)], [[], ['run_model_calls', 'run_traces']]);
+      assert.deepEqual([tables(app, emptied), tables(app, dropped)], [[], ['run_model_calls']]);
     });
     await aside.close();
     await swept(app);
-    assert.deepEqual(tables(app, dropped), ['run_inputs', 'run_model_calls', 'run_traces']);
+    assert.deepEqual(tables(app, dropped), ['run_inputs', 'run_model_calls']);
   },
 );
