@@ -3,6 +3,7 @@ import type { Client } from '../../../src/client/client.ts';
 import { partitionAt, partitionedTables } from '../../../src/db/postgres/partition-ranges.ts';
 import type { ArchiveBatch } from '../../../src/features/retention/index.ts';
 import type { RetentionTarget } from '../../../src/features/retention/retention.schema.ts';
+import { runStore } from '../../../src/features/runs/runs.store.ts';
 import { type AppSetup, forEachSharedService, type OpenApp, type TestApp } from '../../support/app.ts';
 import { testClock } from '../../support/clock.ts';
 import { eventually } from '../../support/eventually.ts';
@@ -240,12 +241,12 @@ forEachSharedService(
   'RET-24 a partition that somebody reads is left for the next sweep, and its rows go',
   async (open) => {
     const { app, tables } = await opened(open);
-    await runJson(app.client, 'caller', 'Hi');
+    const { runId } = await runJson(app.client, 'caller', 'Hi');
     await app.clock.jump(laterDays * dayMs);
     await policy(app.client, 'RunInputs', { maxAgeDays: 30 });
     const aside = app.store.open();
-    await aside.atomic(async (db) => {
-      await db.selectFrom('run_inputs').selectAll().execute();
+    await aside.transaction(async (stores) => {
+      assert.notEqual(await stores(runStore).input('default', runId), null);
       const [sweep] = await swept(app);
       assert.deepEqual([sweep?.deletedRows, sweep?.error], [1, null]);
       assert.deepEqual([tables(app, emptied), tables(app, dropped)], [[], ['run_model_calls']]);
