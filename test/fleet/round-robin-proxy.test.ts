@@ -3,7 +3,8 @@ import { once } from 'node:events';
 import { createServer, type RequestListener } from 'node:http';
 import type { AddressInfo } from 'node:net';
 import { type TestContext, test } from 'node:test';
-import { call, openStream } from '../e2e/wire.ts';
+import { call, openSocket, openStream, received } from '../e2e/wire.ts';
+import { eventually, inTime } from '../support/eventually.ts';
 import { startRoundRobinProxy } from '../support/round-robin-proxy.ts';
 
 const target = async (context: TestContext, listener: RequestListener) => {
@@ -74,4 +75,20 @@ test('a stream arrives while it is written, and is cut where the proxy is told t
   await stream.first('a');
   proxy.cut();
   assert.equal(await stream.ended, 'cut');
+});
+
+test('what a target answers before it has read the body leaves the connection free for the next request', async (context) => {
+  const early = await target(context, (request, response) => response.end(`answer to ${request.url}`));
+  const proxy = await proxyFor(context, [early.url]);
+  const socket = await openSocket(proxy.url);
+  let text = '';
+  socket.on('data', (part) => {
+    text += String(part);
+  });
+  const ended = received(socket);
+  socket.write('POST /first HTTP/1.1\r\nHost: proxy\r\nContent-Length: 100000\r\n\r\nx');
+  await eventually('the first answer', () => text.includes('answer to /first'));
+  socket.write('x'.repeat(99_999));
+  socket.write('GET /second HTTP/1.1\r\nHost: proxy\r\nConnection: close\r\n\r\n');
+  assert.match(await inTime('the second answer', ended), /answer to \/second/);
 });

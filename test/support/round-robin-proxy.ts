@@ -82,7 +82,12 @@ export const startRoundRobinProxy = async (first: readonly string[]): Promise<Ro
       else if (outgoing.headersSent) outgoing.destroy();
       else outgoing.writeHead(502).end();
     });
-    outgoing.once('close', () => upstream.destroy());
+    outgoing.once('close', () => {
+      upstream.destroy();
+      // A target may answer before it has read the body. Left lying, it would keep the next request of its connection waiting.
+      incoming.unpipe(upstream);
+      incoming.resume();
+    });
     upstream.once('socket', (socket) => {
       const send = () => incoming.pipe(upstream);
       if (socket.connecting) socket.once('connect', send);
