@@ -178,6 +178,38 @@ test('the processes of the Compose file leave connections of the database to oth
   assert.ok((processes + 0.5) * values.Service.Persistence.Postgres.MaxConnections + 3 <= most);
 });
 
+test('probes, ports and the proxy ask what the service answers, where it listens', (t) => {
+  const [container] = manifest('deployment').spec.template.spec.containers;
+  const portOf = (url: string): number => Number(new URL(url).port);
+  const inCluster = configOf(t, manifest('config').data['service.yaml'], manifest('secret.example').stringData);
+  assert.equal(portOf(inCluster.values.Host.Url), container.ports[0].containerPort);
+  const { LivePath, ReadyPath } = inCluster.values.Host.Health;
+  assert.deepEqual(
+    ['startupProbe', 'livenessProbe', 'readinessProbe'].map((probe) => container[probe].httpGet.path),
+    [LivePath, LivePath, ReadyPath],
+  );
+  const caddyfile = readFileSync(join(folder, 'Caddyfile'), 'utf8');
+  const compose = read(join(folder, 'compose.yaml'));
+  const secrets = { 'acp-auth-token': 'a'.repeat(64), 'postgres-password': 'b'.repeat(64) };
+  const composed = configOf(t, readFileSync(join(folder, 'service.yaml'), 'utf8'), secrets);
+  assert.equal(/health_uri (\S+)/.exec(caddyfile)?.[1], composed.values.Host.Health.ReadyPath);
+  const upstreams = [...(/reverse_proxy (.*) \{/.exec(caddyfile)?.[1] ?? '').split(' ')];
+  assert.deepEqual(
+    upstreams,
+    ['acp-1', 'acp-2'].map((name) => `${name}:${portOf(composed.values.Host.Url)}`),
+  );
+  assert.ok(upstreams.every((upstream) => compose.services[upstream.split(':', 1)[0] ?? ''] !== undefined));
+  const listens = /^:(\d+) \{/m.exec(caddyfile)?.[1];
+  assert.equal(compose.services.proxy.ports[0].split(':').at(-1), listens);
+  // The image has the user of both, and the port that the configurations name.
+  const image = readFileSync(join(folder, 'Dockerfile'), 'utf8');
+  const user = /^USER (\d+):(\d+)$/m.exec(image)?.slice(1).map(Number);
+  const { runAsUser, runAsGroup } = manifest('deployment').spec.template.spec.securityContext;
+  assert.deepEqual(user, [runAsUser, runAsGroup]);
+  assert.equal(compose.services['acp-1'].user, user?.join(':'));
+  assert.equal(Number(/^EXPOSE (\d+)$/m.exec(image)?.[1]), container.ports[0].containerPort);
+});
+
 test('Caddy takes the settings of the proxy', (t) => {
   if (spawnSync('caddy', ['version']).status !== 0) return t.skip('Caddy is not installed');
   const { status, stderr } = spawnSync(
