@@ -1,3 +1,4 @@
+import { randomBytes } from 'node:crypto';
 import type { ClientBase } from 'pg';
 
 // A kept statement of many rows takes some 100 KB of its server process.
@@ -24,6 +25,8 @@ const unnamed: Naming = { name: '', isNew: true, drops: null };
 export class SessionStatements {
   readonly #kept = new Map<string, { readonly naming: Naming; readonly since: number }>();
   readonly #seen = new Set<string>();
+  // Where the session turns out to be another one, a name is unknown there, and never the statement of somebody else.
+  readonly #prefix = `acp_${randomBytes(6).toString('hex')}_`;
   #count = 0;
 
   /** Under what the text is sent; `now` in milliseconds of a clock that only goes on. */
@@ -41,7 +44,7 @@ export class SessionStatements {
     }
     // Each name once in a session: what became of one in a message that failed is not known.
     this.#count += 1;
-    const name = `acp${this.#count}`;
+    const name = `${this.#prefix}${this.#count}`;
     this.#kept.set(text, { naming: { name, isNew: false, drops: null }, since: now });
     return { name, isNew: true, drops: kept?.naming.name ?? null };
   }
