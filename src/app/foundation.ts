@@ -100,6 +100,7 @@ export const createFoundation = async ({ config, mode, clock = systemClock, ...o
         heldFor: () => opened.heldFor?.() ?? null,
         clockOffsetMs: storeTime.offsetMs,
         isClockOff: storeTime.isOff,
+        replica: () => storage.dialect.replica?.state() ?? null,
         missingPartitions: () => storage.dialect.partitions?.missing() ?? [],
       }
     : null;

@@ -13,6 +13,11 @@ export interface StoreHandle {
   readonly rows: ProtectedRows;
   /** Rows of a query over much of the database; see `SqlDialect.scan`. */
   scan<T>(query: { compile(): CompiledQuery<T> }): Promise<readonly T[]>;
+  /**
+   * The same for what people look at, and by which nothing is decided: from a replica, where there is one, and so without
+   * what was committed in the last seconds.
+   */
+  history<T>(query: { compile(): CompiledQuery<T> }): Promise<readonly T[]>;
   /** Several steps, all or nothing: in the transaction that the store is a part of, else in one of their own. */
   atomic<T>(work: (db: Kysely<Tables>) => Promise<T>): Promise<T>;
   /** Writes and reads that nobody comes between, as a transaction of their own; see `SqlDialect.exchange`. */

@@ -61,6 +61,15 @@ export interface StoredColumn {
   readonly keyPosition: number;
 }
 
+/** How a copy of the database does. */
+export interface ReplicaState {
+  readonly isUsed: boolean;
+  /** How far it is behind at most, in milliseconds; null: it did not say. */
+  readonly lagMs: number | null;
+  /** Why it is not used; null: it is, or is about to be. */
+  readonly reason: string | null;
+}
+
 /** The only place that knows a database. Members are named by capability. */
 export interface SqlDialect {
   readonly name: 'sqlite' | 'postgres';
@@ -97,6 +106,12 @@ export interface SqlDialect {
    * is committed, and holds no snapshot longer than the one query.
    */
   scan(query: CompiledQuery): Promise<readonly unknown[]>;
+  /** A copy that follows the database, for reads by which nothing is decided; absent where there is none. */
+  readonly replica?: {
+    /** Null: it is away or too far behind. */
+    read(query: CompiledQuery): Promise<readonly unknown[] | null>;
+    state(): ReplicaState;
+  };
   /** Writes a page that says nothing new; rejects with what keeps the store from taking it. */
   probeWrite(): Promise<void>;
   /**

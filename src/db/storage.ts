@@ -98,6 +98,11 @@ export const createStorage = (
         throw translateStoreError(dialect.classify, error);
       }
     },
+    async history<T>(query: { compile(): CompiledQuery<T> }) {
+      refuseInTransaction();
+      const rows = await dialect.replica?.read(query.compile());
+      return (rows ?? (await handle.scan(query))) as readonly T[];
+    },
     async scan<T>(query: { compile(): CompiledQuery<T> }) {
       refuseInTransaction();
       try {

@@ -47,11 +47,14 @@ export const doWork = async <T>(
   const write = async (statements: readonly Statement[]): Promise<void> => {
     if ((await dialect.write(transaction, statements)) > 0) state.changed = true;
   };
+  const scan = async <Row>(query: { compile(): CompiledQuery<Row> }) => (await db.executeQuery(query.compile())).rows;
   const stores = storesOn({
     dialect,
     db,
     rows,
-    scan: async <Row>(query: { compile(): CompiledQuery<Row> }) => (await db.executeQuery(query.compile())).rows,
+    scan,
+    // In its transaction.
+    history: scan,
     exchange: () => Promise.reject(new Error('An exchange is a transaction of its own, not a part of a unit.')),
     atomic: (steps) => steps(db),
     write,

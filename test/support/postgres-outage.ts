@@ -42,9 +42,15 @@ const tell = (pid: number, signal: NodeJS.Signals): void => {
 };
 
 /** Where its data lie may be a disk of the test's own. */
-export const startFaultyPostgres = async (folder?: string): Promise<FaultyPostgres> => {
-  const cluster = await makePostgresCluster(folder);
-  let child: ChildProcess;
+export const startFaultyPostgres = async (
+  folder?: string,
+  {
+    source = null,
+    settings: own = [],
+  }: { readonly source?: string | null; readonly settings?: readonly string[] } = {},
+): Promise<FaultyPostgres> => {
+  const cluster = await makePostgresCluster(folder, source);
+  let child!: ChildProcess;
   const everybody = (signal: NodeJS.Signals): void => {
     const pid = child.pid ?? 0;
     // The first one keeps the others: they are told after it, so that it starts none anew.
@@ -59,11 +65,11 @@ export const startFaultyPostgres = async (folder?: string): Promise<FaultyPostgr
     await closed;
   };
   const start = async (settings: readonly string[] = []): Promise<void> => {
-    child = await cluster.start([...durable, ...settings]);
+    child = await cluster.start([...durable, ...own, ...settings]);
   };
-  child = await cluster.start(durable);
+  await start();
   const url = databaseUrl(cluster.url, 'services');
-  await executeAt(cluster.url, 'create database services');
+  if (source === null) await executeAt(cluster.url, 'create database services');
   return {
     url,
     disconnectAll: () => disconnectAll(url),

@@ -43,11 +43,26 @@ const debianFolders = (): string[] => {
     .map((version) => join(versions, version, 'bin'));
 };
 
+const folders = (): string[] => [...(environment()['PATH'] ?? '').split(delimiter), ...debianFolders()];
+
 const binaries = (): string | null => {
-  const folders = [...(environment()['PATH'] ?? '').split(delimiter), ...debianFolders()];
   const hold = (folder: string) => ['initdb', 'postgres'].every((name) => existsSync(join(folder, name)));
-  return folders.filter(hold).find((folder) => versionOf(folder) >= oldest) ?? null;
+  return (
+    folders()
+      .filter(hold)
+      .find((folder) => versionOf(folder) >= oldest) ?? null
+  );
 };
+
+/** The program that copies a running server; null: there is none. */
+const copier = (): string | null =>
+  folders()
+    .map((folder) => join(folder, 'pg_basebackup'))
+    .find((path) => existsSync(path)) ?? null;
+
+/** Why no server can follow another one here; null: one can. */
+export const whyNoStandby = (): string | null =>
+  whyNoServer() ?? (copier() === null ? 'there is no pg_basebackup' : null);
 
 interface Account {
   readonly uid: number;
@@ -108,7 +123,7 @@ const ready = (child: ChildProcess): Promise<void> =>
     child.stderr?.on('data', (part) => {
       // It is read on, so that the server is never stopped by a full pipe.
       if (said.length < 10_000) said += part;
-      if (said.includes('ready to accept connections')) resolve();
+      if (/ready to accept (read-only )?connections/.test(said)) resolve();
     });
     child.once('error', reject);
     child.once('close', (code) => reject(new Error(`postgres ended with ${code}: ${said}`)));
@@ -124,8 +139,11 @@ interface Cluster {
   remove(): void;
 }
 
-/** Data of a server, in a folder of their own below that for temporary files. Throws where `whyNoServer` has a reason. */
-export const makePostgresCluster = async (parent = tmpdir()): Promise<Cluster> => {
+/**
+ * Data of a server, in a folder of their own below that for temporary files; `source`: a copy of those of a server that
+ * runs, which follows it from then on. Throws where `whyNoServer` has a reason.
+ */
+export const makePostgresCluster = async (parent = tmpdir(), source: string | null = null): Promise<Cluster> => {
   const reason = whyNoServer();
   const [folder, account] = [binaries(), serverAccount()];
   if (reason !== null || folder === null || account === null) throw new Error(`No PostgreSQL: ${reason}`);
@@ -139,7 +157,13 @@ export const makePostgresCluster = async (parent = tmpdir()): Promise<Cluster> =
     give(home);
     chmodSync(home, 0o711);
     const data = join(home, 'data');
-    await makeCluster(folder, data, account);
+    if (source === null) await makeCluster(folder, data, account);
+    else
+      await execute(
+        copier() ?? 'pg_basebackup',
+        ['-d', source, '-D', data, '-R', '-c', 'fast', '-X', 'stream'],
+        account,
+      );
     return {
       url: `postgres://${superuser}@localhost/postgres?host=${home}`,
       async start(more = []) {

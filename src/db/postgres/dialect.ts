@@ -120,7 +120,8 @@ export const createPostgresDialect = ({
       ),
     write: (db, statements) =>
       db.getExecutor().provideConnection((connection) => execute(connection as PostgresConnection, statements)),
-    scan: async (query) => (await replica?.read(query)) ?? read(query),
+    scan: read,
+    ...(replica !== null && { replica }),
     async readTime() {
       const [row] = await read({ sql: 'select extract(epoch from clock_timestamp()) * 1000 as now', parameters: [] });
       return (row as { now: number }).now;

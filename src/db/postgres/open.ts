@@ -11,7 +11,7 @@ import { classifyPostgres } from './failure.ts';
 import { type HoldNote, holdWords } from './hold-note.ts';
 import { connectListening } from './listening.ts';
 import { ensureSchema, migrationLock } from './migration-lock.ts';
-import { openReplica } from './replica.ts';
+import { openReplica, writtenBytes } from './replica.ts';
 import { postgresCondition, watchPostgres } from './store-watch.ts';
 
 /** Where a store in PostgreSQL is, and how it may be used. */
@@ -87,7 +87,8 @@ export const openPostgres = (
   { connectionString, directConnectionString, readReplica = null, schema, maxConnections }: PostgresOptions,
   { commandTimeoutMs, log }: { readonly commandTimeoutMs: number; readonly log: Pick<Logger, 'error' | 'warn'> },
 ): OpenedPostgres => {
-  const most = Math.max(maxConnections - besidePool, 1);
+  const ofReplica = readReplica === null ? 0 : Math.max(1, Math.min(4, Math.floor(maxConnections / 4)));
+  const most = Math.max(maxConnections - besidePool - ofReplica, 1);
   const server = parseConnectionString(connectionString);
   const direct = directConnectionString === null ? server : parseConnectionString(directConnectionString);
   const address = addressText(server);
@@ -99,7 +100,12 @@ export const openPostgres = (
     failed: condition.failed,
   });
   const replica =
-    readReplica === null ? null : openReplica(parseConnectionString(readReplica), { commandTimeoutMs, log });
+    readReplica === null
+      ? null
+      : openReplica({
+          ...{ address: parseConnectionString(readReplica), most: ofReplica, commandTimeoutMs, log },
+          written: () => writtenBytes(connections),
+        });
   const dialect = createPostgresDialect({
     connections,
     replica,

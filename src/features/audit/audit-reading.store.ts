@@ -66,7 +66,7 @@ export const auditReadingStore = defineStore((storage) => {
       if (beforeId !== null) query = query.where('id', '<', beforeId);
       // Without an index for the filter, a long trail may have to be walked.
       const isWalk = [actor, action, after, before].some((filter) => filter !== null);
-      return (isWalk ? await storage.scan(query) : await query.execute()).map(toRecord);
+      return (isWalk ? await storage.history(query) : await query.execute()).map(toRecord);
     },
     async has(tenantId: string, id: string): Promise<boolean> {
       const row = await entries(tenantId).select('id').where('id', '=', id).executeTakeFirst();
@@ -89,6 +89,7 @@ export const auditReadingStore = defineStore((storage) => {
       if (behindId !== null) query = query.where('id', '>', behindId);
       else if (fromId !== null) query = query.where('id', '>=', fromId);
       if (toId !== null) query = query.where('id', '<', toId);
+      // Evidence, compared with the head of the chain: not from a replica.
       return (await storage.scan(query)).map(toRecord);
     },
     /** Tenants that have a chain, or entries of one, sorted: one seek each. */

@@ -38,6 +38,14 @@ export const DiagnosticsReport = Type.Object(
         missingPartitions: Type.Array(Type.String(), {
           description: 'Partitions of the present that could not be made; their rows are in the default ones',
         }),
+        readReplica: nullable(
+          Type.Object({
+            used: Type.Boolean({ description: 'False: history is read from the server itself' }),
+            lagMs: nullable(Type.Integer({ description: 'How far it is behind at most; null: it did not say' })),
+            reason: nullable(Type.String({ description: 'Why it is not used; null: it is, or was not compared yet' })),
+          }),
+          { description: 'The standby that history is read from. Null: none is configured' },
+        ),
         heldFor: nullable(
           Type.String({
             description:

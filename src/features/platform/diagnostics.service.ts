@@ -44,6 +44,11 @@ const configuration = (config: Config): DiagnosticsReport['configuration'] => {
   return [entry('Host:AuthToken', config.Host.AuthToken, 'no shared token'), ...providers];
 };
 
+const replicaNow = (
+  replica: ReturnType<StoreSharing['replica']>,
+): NonNullable<DiagnosticsReport['storeSharing']>['readReplica'] =>
+  replica === null ? null : { used: replica.isUsed, lagMs: replica.lagMs, reason: replica.reason };
+
 const sharingNow = (sharing: StoreSharing | null): DiagnosticsReport['storeSharing'] =>
   sharing === null
     ? null
@@ -53,6 +58,7 @@ const sharingNow = (sharing: StoreSharing | null): DiagnosticsReport['storeShari
         clockOff: sharing.isClockOff(),
         staleState: [...sharing.staleState()],
         missingPartitions: [...sharing.missingPartitions()],
+        readReplica: replicaNow(sharing.replica()),
         heldFor: sharing.heldFor(),
       };
 

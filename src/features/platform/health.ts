@@ -43,7 +43,11 @@ export const createHealth = ({
   /** What would be decided by copies that are too old is refused; another process may have them. */
   const isStale = (): boolean => sharing !== null && sharing.staleState().length > 0;
   const isApart = (): boolean =>
-    sharing !== null && (!sharing.hearsOthers() || sharing.isClockOff() || sharing.missingPartitions().length > 0);
+    sharing !== null &&
+    (!sharing.hearsOthers() ||
+      sharing.isClockOff() ||
+      sharing.missingPartitions().length > 0 ||
+      (sharing.replica()?.reason ?? null) !== null);
 
   return async () => {
     const passed = now() - checkedAt;

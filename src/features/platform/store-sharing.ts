@@ -1,3 +1,5 @@
+import type { ReplicaState } from '../../db/dialect.ts';
+
 /** How well a process does beside the others of its store. */
 export interface StoreSharing {
   /** Copies of what the store says that are too old to decide by. */
@@ -12,4 +14,6 @@ export interface StoreSharing {
   isClockOff(): boolean;
   /** Parts of tables that should be there; what belongs there is stored, and is found, but goes less easily later. */
   missingPartitions(): readonly string[];
+  /** Of the copy that history is read from; null: there is none. */
+  replica(): ReplicaState | null;
 }

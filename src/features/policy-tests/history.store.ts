@@ -61,10 +61,10 @@ export const historyStore = defineStore((storage) => {
         .orderBy('id')
         .limit(runsPerChunk)
         .$if(ownerId !== null, (runs) => runs.where('owner_id', '=', ownerId));
-      return storage.scan(rootsOnly ? query.where('parent_run_id', 'is', null) : query);
+      return storage.history(rootsOnly ? query.where('parent_run_id', 'is', null) : query);
     },
     async inputs(tenantId: string, runIds: readonly string[]): Promise<ReadonlyMap<string, StoredInput>> {
-      const rows = await storage.scan(db.selectFrom('run_inputs').selectAll().where('run_id', 'in', runIds));
+      const rows = await storage.history(db.selectFrom('run_inputs').selectAll().where('run_id', 'in', runIds));
       return new Map(
         rows.flatMap((row) => {
           const input = readable(() => storage.rows.open('run_inputs', tenantId, row), null);
@@ -81,7 +81,7 @@ export const historyStore = defineStore((storage) => {
         .selectAll()
         .where('tenant_id', '=', tenantId)
         .where('run_id', 'in', runIds);
-      const rows = await storage.scan(query.orderBy('run_id').orderBy('id'));
+      const rows = await storage.history(query.orderBy('run_id').orderBy('id'));
       const unread = { arguments: null, result: null, error: null };
       const calls = rows.map((row) =>
         readable(() => storage.rows.open('tool_invocations', tenantId, row), { ...row, ...unread }),
@@ -97,7 +97,7 @@ export const historyStore = defineStore((storage) => {
         .where('first_sequence', '>', afterSequence)
         .orderBy('first_sequence')
         .limit(packsPerRead);
-      const rows = await storage.scan(query);
+      const rows = await storage.history(query);
       return rows.map((row) =>
         readable(() => storage.rows.open('run_events', tenantId, row), { ...row, events: '[]' }),
       );
@@ -114,7 +114,7 @@ export const historyStore = defineStore((storage) => {
         .where('tenant_id', '=', tenantId)
         .where('parent_run_id', 'is not', null)
         .groupBy('root_run_id');
-      const rows = await storage.scan(query);
+      const rows = await storage.history(query);
       return new Map(
         rows.map(({ root, tokens, cost }) => [
           root ?? '',
@@ -131,7 +131,7 @@ export const historyStore = defineStore((storage) => {
         .where('tenant_id', '=', tenantId)
         .where('session_id', 'in', sessionIds)
         .where('kind', '=', 'Approval');
-      return new Set((await storage.scan(query)).map((row) => `${row.session_id}\n${row.tool_call_id}`));
+      return new Set((await storage.history(query)).map((row) => `${row.session_id}\n${row.tool_call_id}`));
     },
   };
 });

@@ -73,7 +73,7 @@ export const statisticsStore = defineStore((storage) => {
 
   return {
     async totals(tenantId: string, filter: StatisticsFilter) {
-      const rows = await storage.scan(
+      const rows = await storage.history(
         runs(tenantId, filter).select([
           totalRuns,
           statusCount('Completed').as('completedRuns'),
@@ -100,7 +100,7 @@ export const statisticsStore = defineStore((storage) => {
     },
 
     async scores(tenantId: string, filter: StatisticsFilter) {
-      const [row] = await storage.scan(
+      const [row] = await storage.history(
         runs(tenantId, filter)
           .innerJoin('run_scores', (join) =>
             join.onRef('run_scores.run_id', '=', 'runs.id').onRef('run_scores.tenant_id', '=', 'runs.tenant_id'),
@@ -116,7 +116,7 @@ export const statisticsStore = defineStore((storage) => {
     },
 
     byAgent: (tenantId: string, filter: StatisticsFilter, limit: number) =>
-      storage.scan(
+      storage.history(
         runs(tenantId, filter)
           .select(['runs.agent_name', ...sums])
           .groupBy('runs.agent_name')
@@ -126,7 +126,7 @@ export const statisticsStore = defineStore((storage) => {
       ),
 
     byModel: (tenantId: string, filter: StatisticsFilter, limit: number) =>
-      storage.scan(
+      storage.history(
         runs(tenantId, filter)
           .where('runs.model_id', 'is not', null)
           .select(['runs.model_provider', 'runs.model_id', totalRuns, ...usage, totalTokens, totalCost])
@@ -138,7 +138,7 @@ export const statisticsStore = defineStore((storage) => {
       ),
 
     byVersion: (tenantId: string, filter: StatisticsFilter, limit: number) =>
-      storage.scan(
+      storage.history(
         runs(tenantId, filter)
           .where('runs.agent_version', 'is not', null)
           .select(['runs.agent_name', 'runs.agent_version', totalRuns, failedRuns, totalTokens])
@@ -150,7 +150,7 @@ export const statisticsStore = defineStore((storage) => {
       ),
 
     byUser: (tenantId: string, filter: StatisticsFilter, limit: number) =>
-      storage.scan(
+      storage.history(
         runs(tenantId, filter)
           .where('runs.user_id', 'is not', null)
           .select(['runs.user_id', ...sums])
@@ -161,7 +161,7 @@ export const statisticsStore = defineStore((storage) => {
       ),
 
     byLabel: (tenantId: string, filter: StatisticsFilter, limit: number) =>
-      storage.scan(
+      storage.history(
         runs(tenantId, filter)
           .innerJoin('run_labels', (join) =>
             join.onRef('run_labels.run_id', '=', 'runs.id').onRef('run_labels.tenant_id', '=', 'runs.tenant_id'),
@@ -175,7 +175,7 @@ export const statisticsStore = defineStore((storage) => {
       ),
 
     byErrorClass: (tenantId: string, filter: StatisticsFilter) =>
-      storage.scan(
+      storage.history(
         runs(tenantId, filter)
           .where('runs.error_class', 'is not', null)
           .select(['runs.error_class', totalRuns])
@@ -211,7 +211,7 @@ export const statisticsStore = defineStore((storage) => {
             )
             .as('place'),
         );
-      return storage.scan(
+      return storage.history(
         storage.db
           .selectFrom(ranked.as('ranked'))
           .innerJoin('runs as sample', (join) =>
@@ -238,7 +238,7 @@ export const statisticsStore = defineStore((storage) => {
       if (filter.agentName !== undefined) query = query.where('runs.agent_name', '=', filter.agentName);
       if (filter.modelId !== undefined) query = query.where('runs.model_id', '=', filter.modelId);
       if (filter.kind !== undefined) query = query.where('runs.kind', '=', filter.kind);
-      return storage.scan(
+      return storage.history(
         query
           .select([bucket.as('bucket'), all.as('runs'), failedRuns, ...usage, cost.as('cost')])
           .select(eb.fn.avg<Sum>(eb('runs.completed_at', '-', eb.ref('runs.started_at'))).as('averageDurationMs'))

@@ -7,7 +7,7 @@ export const toolUsageStore = defineStore((storage) => ({
     const { db } = storage;
     let calls = db.selectFrom('tool_invocations').where('tenant_id', '=', tenantId).where('state', '=', 'Settled');
     if (settledAfterMs !== null) calls = calls.where('created_at', '>', settledAfterMs);
-    return storage.scan(
+    return storage.history(
       calls
         .select((eb) => [
           'tool_name',

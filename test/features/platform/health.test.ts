@@ -62,6 +62,7 @@ test('a process that cannot decide what others have changed is not ready, and on
     clockOffsetMs: () => 0,
     isClockOff: () => false,
     missingPartitions: () => [],
+    replica: () => null,
   };
   const status = async (sharing: Partial<StoreSharing>) =>
     (

@@ -45,7 +45,7 @@ export const persistenceSettings = {
       ReadReplica: secret(
         nullable(text()),
         null,
-        'The same for a standby of the server: lists, statistics and exports over history are read there, and from the server while it is away or far behind. Decisions never are.',
+        'The same for a standby of the server: statistics and other reads that sum up history go there, and to the server while it is away or more than 5 s behind. Decisions never do.',
       ),
       SchemaName: setting(sqlName(63), 'service', 'Schema of the tables; made when missing.'),
       MaxConnections: setting(int({ min: 2 }), 20, 'Connections of this process, all together.'),
