@@ -30,7 +30,9 @@ const refusal = async (work: Promise<unknown>): Promise<Error> => {
   return error;
 };
 
-const isGroup = (piece: Buffer): boolean => piece.includes('isolation level read committed');
+// A connection that keeps its statements sends their texts once, and what they are bound to each time.
+const isGroup = (piece: Buffer): boolean =>
+  piece.includes('isolation level read committed') || piece.includes('run.note');
 const isCommit = (piece: Buffer): boolean => piece.includes('\u0000commit\u0000') && !isGroup(piece);
 
 /** Cuts the next piece that is such a one, once. */
