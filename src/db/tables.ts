@@ -318,6 +318,8 @@ export interface SchemaMigrationRow {
   name: string;
   checksum: string;
   applied_at: number;
+  /** The last migration of the oldest version that can work with this one; null: none but those that know it. */
+  works_from: string | null;
 }
 
 const tables = {

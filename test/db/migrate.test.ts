@@ -81,6 +81,55 @@ forEachStore('a store of a newer version is refused and not touched', async (t, 
   assert.deepEqual(await agentNames(storage.db), ['later']);
 });
 
+const last = migrations.at(-1)?.name ?? '';
+const before = migrations.at(-2)?.name ?? '';
+
+forEachStore(
+  'a version starts on a store of a newer one whose migrations say that it can work with them',
+  async (t, store) => {
+    const storage = await openTestStorage(t, store);
+    await migrate(storage, [...migrations, { ...later, worksFrom: last }], () => 1);
+    assert.deepEqual(await migrate(storage, migrations, () => 2), []);
+    assert.deepEqual(await migrationStatus(storage, migrations), {
+      applied: [...migrations.map(({ name }) => name), later.name],
+      pending: [],
+    });
+    // The version before this one lacks what the newer one needs.
+    await assert.rejects(
+      migrate(storage, migrations.slice(0, -1), () => 2),
+      { code: 'store-unavailable', message: /another version of acp \(.*9001-later\)/ },
+    );
+    assert.deepEqual(await agentNames(storage.db), ['later']);
+  },
+);
+
+forEachStore('of several newer migrations each has to be one that an older version can work with', async (t, store) => {
+  const storage = await openTestStorage(t, store);
+  const bearable = { ...halfway(() => Promise.resolve()), worksFrom: before };
+  await migrate(storage, [...migrations, bearable, { ...later, worksFrom: bearable.name }], () => 1);
+  await assert.rejects(
+    migrate(storage, migrations, () => 2),
+    { code: 'store-unavailable', message: /another version of acp \(9001-later\)/ },
+  );
+  await assert.rejects(
+    migrate(storage, [...migrations, { ...bearable, checksum: 'changed' }], () => 2),
+    isRefused,
+  );
+  assert.deepEqual(await migrate(storage, [...migrations, bearable], () => 2), []);
+});
+
+forEachStore(
+  'a store that was made before migrations said so is completed, and its newer migrations are refused',
+  async (t, store) => {
+    const storage = await openTestStorage(t, store);
+    await storage.db.schema.alterTable('schema_migrations').dropColumn('works_from').execute();
+    assert.deepEqual((await migrationStatus(storage, migrations)).pending, []);
+    await assert.rejects(migrationStatus(storage, migrations.slice(0, -1)), isRefused);
+    assert.deepEqual(await migrate(storage, [...migrations, { ...later, worksFrom: last }], () => 2), [later.name]);
+    assert.deepEqual(await migrate(storage, migrations, () => 3), []);
+  },
+);
+
 forEachStore('a released migration that was changed or put elsewhere is refused', async (t, store) => {
   const storage = await openTestStorage(t, store);
   const [first] = migrations;

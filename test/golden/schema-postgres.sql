@@ -316,6 +316,7 @@ runs.error_provider text collate "C";
 schema_migrations.name text collate "C" not null;
 schema_migrations.checksum text collate "C" not null;
 schema_migrations.applied_at bigint not null;
+schema_migrations.works_from text collate "C";
 service_leases.name text collate "C" not null;
 service_leases.owner text collate "C" not null;
 service_leases.lease_until bigint not null;

@@ -20,3 +20,15 @@ test('a migration is not edited after its release: every checksum is that of its
     actual,
   );
 });
+
+/** The last one of the versions that know of no other than themselves. */
+const lastAlone = '0032-partitions';
+
+test('the previous version works on after every migration, and each says with which versions it goes', () => {
+  const names = migrations.map(({ name }) => name);
+  for (const { name, worksFrom } of migrations.slice(names.indexOf(lastAlone) + 1)) {
+    assert.ok(worksFrom !== undefined, `${name} says from which version on it can be worked with (CONTRIBUTING.md)`);
+    const from = names.indexOf(worksFrom);
+    assert.ok(from >= 0 && from < names.indexOf(name), `${name} works from one before it`);
+  }
+});

@@ -70,7 +70,7 @@ interface Account {
 }
 
 /** PostgreSQL refuses to run as root: then it runs as the user that its package makes. Null: there is none. */
-const serverAccount = (): Account | Record<string, never> | null => {
+export const serverAccount = (): Account | Record<string, never> | null => {
   if (process.getuid?.() !== 0) return {};
   const [, uid, gid] = /^postgres:[^:]*:(\d+):(\d+):/m.exec(readFileSync('/etc/passwd', 'utf8')) ?? [];
   return uid === undefined ? null : { uid: Number(uid), gid: Number(gid) };

@@ -1,6 +1,6 @@
 import { migrations as allMigrations } from '../../../migrations/index.ts';
 import { AcpError } from '../../contract/errors.ts';
-import { migrationStatus } from '../migrate.ts';
+import { migrationStatus, refuseNewerStore } from '../migrate.ts';
 import { type OpenOptions, type StoreOptions, storeFile, storeName } from '../open-storage.ts';
 import { absentKeys } from '../protection/absent-keys.ts';
 import type { RootStorage, Storage } from '../storage.ts';
@@ -86,7 +86,9 @@ export interface MoveOptions {
 const maxFindings = 100;
 
 const refuseUnready = async ({ storage, name }: MoveSource, { from, to }: MoveOptions): Promise<void> => {
-  const { pending } = await migrationStatus(storage, to.migrations ?? allMigrations);
+  const migrations = to.migrations ?? allMigrations;
+  const { applied, pending } = await migrationStatus(storage, migrations);
+  refuseNewerStore({ applied }, migrations, name);
   if (pending.length > 0)
     throw new AcpError(
       'migrating',

@@ -188,7 +188,8 @@ export const openAnnouncements = ({
       if (!isCurrent()) return opened.destroy();
       connection = opened;
       unechoedSince = null;
-      await opened.query(`listen "${channel}"`, []);
+      if (!(await endsWithin(heartbeatMs, opened.query(`listen "${channel}"`, []))))
+        throw new Error('The server does not answer.');
       // While somebody has the store to themselves, this process is deaf.
       if (serves) await opened.query('select pg_advisory_lock_shared(hashtextextended($1, 0))', [servingLock(channel)]);
       if (!isCurrent()) return;

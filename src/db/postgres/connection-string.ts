@@ -1,6 +1,8 @@
 import { readFileSync } from 'node:fs';
-import type { ConnectionOptions } from 'node:tls';
+import { type ConnectionOptions, createSecureContext } from 'node:tls';
 import { AcpError } from '../../contract/errors.ts';
+
+type TlsFiles = Readonly<Partial<Record<'sslrootcert' | 'sslcert' | 'sslkey', string>>>;
 
 /** Where a server is, and who asks: what a connection is made of. */
 export interface ServerAddress {
@@ -10,11 +12,15 @@ export interface ServerAddress {
   readonly password: string | undefined;
   readonly database: string | undefined;
   readonly ssl: ConnectionOptions | false;
+  /** The files that TLS is made of, for people: what they name is in `ssl`. */
+  readonly tlsFiles: TlsFiles;
   readonly connectTimeoutMs: number;
 }
 
 const defaultPort = 5432;
 const defaultConnectTimeoutMs = 10_000;
+const tlsFileNames = ['sslrootcert', 'sslcert', 'sslkey'] as const;
+const isTlsFile = (name: string): name is keyof TlsFiles => tlsFileNames.some((one) => one === name);
 const modes = ['disable', 'require', 'verify-ca', 'verify-full'];
 const supported = ['host', 'port', 'user', 'password', 'dbname', 'sslmode', 'sslrootcert', 'sslcert', 'sslkey'].concat(
   'connect_timeout',
@@ -32,15 +38,34 @@ const fileAt = (path: string, parameter: string): string => {
   }
 };
 
+/** What is no PEM would be passed over by the library of TLS, and every certificate refused later. */
+const pemAt = (path: string, parameter: string): string => {
+  const text = fileAt(path, parameter);
+  if (/-----BEGIN [A-Z ]+-----/.test(text)) return text;
+  throw refuse(`the file of ${parameter} is no PEM file: ${path}`);
+};
+
+const requirePair = (cert: string, key: string): void => {
+  try {
+    createSecureContext({ cert, key });
+  } catch (error) {
+    throw new AcpError('validation-failed', 'sslkey of the connection string is not the key of sslcert.', {
+      cause: error,
+    });
+  }
+};
+
 /** TLS as libpq words it. A mode that falls back to plain text when somebody in between asks for it is refused. */
 const tlsOf = (parameters: ReadonlyMap<string, string>): ConnectionOptions | false => {
   const mode = parameters.get('sslmode') ?? (parameters.has('sslrootcert') ? 'verify-full' : 'disable');
   if (!modes.includes(mode)) throw refuse(`sslmode is ${mode}, and supported are ${modes.join(', ')}`);
   if (mode === 'disable') return false;
-  const [root, cert, key] = ['sslrootcert', 'sslcert', 'sslkey'].map((name) => {
+  const [root, cert, key] = tlsFileNames.map((name) => {
     const path = parameters.get(name);
-    return path === undefined ? undefined : fileAt(path, name);
+    return path === undefined ? undefined : pemAt(path, name);
   });
+  if ((cert === undefined) !== (key === undefined)) throw refuse('sslcert and sslkey are needed together');
+  if (cert !== undefined && key !== undefined) requirePair(cert, key);
   if (mode === 'verify-ca' && root === undefined) throw refuse('sslmode verify-ca needs sslrootcert');
   // With a root of its own, `require` verifies the chain, as libpq does for those who wrote it before there were modes.
   const chain = mode !== 'require' || root !== undefined;
@@ -85,6 +110,7 @@ export const parseConnectionString = (text: string): ServerAddress => {
     password: part('password', url.password),
     database: part('dbname', url.pathname.slice(1)),
     ssl: host.startsWith('/') ? false : tlsOf(parameters),
+    tlsFiles: Object.fromEntries([...parameters].filter(([name]) => isTlsFile(name))),
     connectTimeoutMs: timeout === undefined ? defaultConnectTimeoutMs : wholeNumber(timeout, 'connect_timeout') * 1000,
   };
 };

@@ -4,7 +4,7 @@ import { systemCode } from '../../core/files/system-code.ts';
 import { PostgresConnection, type Sending } from './connection.ts';
 import type { ServerAddress } from './connection-string.ts';
 import { ConnectionLostError, NoFreeConnectionError, NotConnectedError } from './failure.ts';
-import { type HoldNote, readHoldNote } from './hold-note.ts';
+import { type HoldNote, heldQuery, isHeld, readHoldNote } from './hold-note.ts';
 import { createOutage, type Patience } from './outage.ts';
 import { type Sent, sendTogether } from './pipeline.ts';
 import { recogniseSession } from './session-statements.ts';
@@ -42,6 +42,15 @@ const reconnectMs = 5000;
 const once: Patience = async () => false;
 // The server ends a statement by itself; this is for one that cannot say so any more.
 const graceMs = 5000;
+// An answer that takes this long says that nobody is there, or has no time for anybody.
+const silenceMs = 5000;
+const unreadMs = 100;
+// With the ten further seconds for which the system asks, a connection at rest whose other end is gone is noticed after 20.
+const keepAliveDelayMs = 10_000;
+// Between two statements of a unit of work: a process that stands still, or is cut off, does not hold its locks for longer.
+const idleInUnitMs = 10_000;
+
+const silent = (): Error => new Error('The server did not answer in time.');
 
 export const clientConfig = (address: ServerAddress): pg.ClientConfig => ({
   host: address.host,
@@ -53,6 +62,7 @@ export const clientConfig = (address: ServerAddress): pg.ClientConfig => ({
   application_name: 'acp',
   connectionTimeoutMillis: address.connectTimeoutMs,
   keepAlive: true,
+  keepAliveInitialDelayMillis: keepAliveDelayMs,
   types,
 });
 
@@ -69,11 +79,20 @@ export const createConnections = ({ address, most, commandTimeoutMs, failed }: C
   const outage = createOutage();
   const limit = String(commandTimeoutMs);
   const bound: Sent = { sql: `select set_config('statement_timeout', $1, true)`, parameters: [limit], returns: false };
+  const boundOfUnit: Sent = {
+    sql: `select set_config('statement_timeout', $1, true), set_config('idle_in_transaction_session_timeout', $2, true)`,
+    parameters: [limit, String(idleInUnitMs)],
+    returns: false,
+  };
   const begin = (kind: string): Sent => ({ sql: `begin isolation level ${kind}`, parameters: [], returns: false });
-  const writable = { alone: [bound], unit: [begin('serializable'), bound], group: [begin('read committed'), bound] };
+  const writable = {
+    alone: [bound],
+    unit: [begin('serializable'), boundOfUnit],
+    group: [begin('read committed'), bound],
+  };
   const readOnly = {
     alone: [{ sql: `select set_config('transaction_read_only', 'on', true)`, parameters: [], returns: false }, bound],
-    unit: [begin('serializable read only'), bound],
+    unit: [begin('serializable read only'), boundOfUnit],
     group: [begin('read committed read only'), bound],
   };
   let opening = writable;
@@ -81,6 +100,24 @@ export const createConnections = ({ address, most, commandTimeoutMs, failed }: C
 
   const translated = (error: unknown): unknown =>
     error instanceof pg.DatabaseError ? error : new ConnectionLostError(error);
+
+  let awaited = 0;
+  /** When the server last answered anything, or had been asked for nothing. */
+  let heardAt = 0;
+  const answered = async (client: pg.PoolClient, statements: readonly Sent[], withinMs: number) => {
+    if (awaited === 0) heardAt = performance.now();
+    awaited += 1;
+    const giveUp = (): void => void client.connection.stream.destroy(silent());
+    // Where this process stood still, the answer may be here and not read yet.
+    let deadline = setTimeout(() => {
+      deadline = setTimeout(giveUp, unreadMs);
+    }, withinMs);
+    const outcome = await sendTogether(client, statements);
+    clearTimeout(deadline);
+    awaited -= 1;
+    if ('answers' in outcome || outcome.error instanceof pg.DatabaseError) heardAt = performance.now();
+    return outcome;
+  };
 
   const sending: Sending = {
     get alone() {
@@ -97,12 +134,8 @@ export const createConnections = ({ address, most, commandTimeoutMs, failed }: C
         const at = statements.findIndex(({ sql }) => writes.test(sql));
         if (at >= 0) return { error: heldFor, at, lost: false };
       }
-      const deadline = setTimeout(
-        () => client.connection.stream.destroy(new Error('The server did not answer in time.')),
-        commandTimeoutMs * statements.length + graceMs,
-      );
-      const outcome = await sendTogether(client, statements);
-      clearTimeout(deadline);
+      // However many there are: where packets are dropped on the way, nothing else would ever end it.
+      const outcome = await answered(client, statements, commandTimeoutMs + graceMs);
       if ('answers' in outcome) {
         outage.answered();
         return outcome;
@@ -150,11 +183,25 @@ export const createConnections = ({ address, most, commandTimeoutMs, failed }: C
       heldFor = reason;
       opening = readOnly;
     },
-    /** Asks the server whether a move has the store; where all connections are in use it answers others, and nobody asks. */
+    /**
+     * Asks the server whether a move has the store, and fails where it does not answer soon. Where all connections are in
+     * use nobody asks, and it should have answered one of the others.
+     */
     async look(schema: string): Promise<HoldNote | null> {
-      return pool.totalCount < most || pool.idleCount > 0 ? readHoldNote(pool, schema) : null;
+      if (pool.totalCount >= most && pool.idleCount === 0) {
+        if (awaited > 0 && performance.now() - heardAt > silenceMs) throw new ConnectionLostError(silent());
+        return null;
+      }
+      const client = await pool.connect().catch((error: unknown) => {
+        throw notConnected(error);
+      });
+      const outcome = await answered(client, [heldQuery(schema)], silenceMs);
+      const error = 'answers' in outcome ? null : translated(outcome.error);
+      client.release(error instanceof ConnectionLostError);
+      if (!('answers' in outcome)) throw error;
+      return isHeld(outcome.answers[0]?.rows) ? readHoldNote(pool, schema) : null;
     },
-    /** The same, and waits for a connection. */
+    /** What it says then; waits for a connection. */
     holdNote: (schema: string): Promise<HoldNote | null> => readHoldNote(pool, schema),
     /** Ends when the last one is given back; who closes twice is told of the same end. */
     close(): Promise<void> {

@@ -18,11 +18,19 @@ type Queries = Pick<pg.ClientBase, 'query'>;
 // Not one of the tables of a store: it is there for as long as the hold.
 const tableOf = (schema: string): string => `${pg.escapeIdentifier(schema)}.store_hold`;
 
+/** Whether there is a note, without reading it. */
+export const heldQuery = (schema: string) => ({
+  sql: 'select to_regclass($1) is not null as held',
+  parameters: [tableOf(schema)],
+});
+
+/** What that was answered, as a pool of the service reads booleans, and as a plain connection does. */
+export const isHeld = (rows: readonly unknown[] = []): boolean => Number((rows[0] as { held?: unknown })?.held) === 1;
+
 /** Null: the store is not held. */
 export const readHoldNote = async (queries: Queries, schema: string): Promise<HoldNote | null> => {
-  const { rows: looked } = await queries.query('select to_regclass($1) is not null as held', [tableOf(schema)]);
-  // As a pool of the service reads booleans, and as a plain connection does.
-  if (Number(looked[0]?.held) !== 1) return null;
+  const { sql, parameters } = heldQuery(schema);
+  if (!isHeld((await queries.query(sql, parameters)).rows)) return null;
   const { rows } = await queries.query(`select target, holder, since, state from ${tableOf(schema)}`);
   const [row] = rows;
   return row === undefined ? null : { ...row, since: Number(row.since) };

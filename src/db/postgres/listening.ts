@@ -1,7 +1,12 @@
 import pg from 'pg';
 import type { ListeningConnection } from './announcements.ts';
 
-/** Opens a connection of its own, outside of any pool; `lost` is called once, unless it was destroyed before. */
+/** The driver's declarations leave the server's name for the connection out. */
+type Client = pg.Client & { readonly processID?: number | null };
+
+/**
+ * Opens a connection of its own, outside of any pool. Throws where a pooler is in between, which gives another number for
+ * the connection than the server does; `lost` is called once, unless it was destroyed before. */
 export const connectListening = async (
   config: pg.ClientConfig,
   { heard, lost }: { heard(text: string): void; lost(error: unknown): void },
@@ -19,6 +24,15 @@ export const connectListening = async (
   client.on('error', over);
   client.on('end', () => over(new Error('The server has closed the connection.')));
   await client.connect();
+  const { rows } = await client.query('select pg_backend_pid() as pid');
+  if (rows[0]?.pid !== (client as Client).processID) {
+    isOver = true;
+    // What a connection is told to remember would stay with whoever gets it next: a subscription, a lock.
+    client.connection.stream.destroy();
+    throw new Error(
+      'A pooler answers in place of the server: set Service:Persistence:Postgres:DirectConnectionString.',
+    );
+  }
   return {
     query: (sql, parameters) => client.query(sql, [...parameters]),
     destroy() {

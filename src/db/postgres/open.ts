@@ -1,16 +1,15 @@
-import pg from 'pg';
 import { AcpError } from '../../contract/errors.ts';
 import type { Logger } from '../../core/logger.ts';
-import type { SqlDialect, StoreFailure } from '../dialect.ts';
+import type { SqlDialect } from '../dialect.ts';
 import type { StoreCondition } from '../store-condition.ts';
 import { openAnnouncements, type PostgresAnnouncements } from './announcements.ts';
 import { addressText, parseConnectionString } from './connection-string.ts';
 import { clientConfig, createConnections } from './connections.ts';
 import { createPostgresDialect } from './dialect.ts';
-import { classifyPostgres } from './failure.ts';
 import { type HoldNote, holdWords } from './hold-note.ts';
 import { connectListening } from './listening.ts';
 import { ensureSchema, migrationLock } from './migration-lock.ts';
+import { openFailure } from './open-failure.ts';
 import { openReplica, writtenBytes } from './replica.ts';
 import { postgresCondition, watchPostgres } from './store-watch.ts';
 
@@ -53,28 +52,6 @@ export interface OpenedPostgres {
 }
 
 const heldWords = 'The store is being moved: this process answers reads only, until it is started again.';
-
-const reasons: Readonly<Record<Exclude<StoreFailure, null>, string>> = {
-  'unique-violation': 'its content is not what it should be',
-  'unstorable-text': 'its content is not what it should be',
-  conflict: 'another process changes it at the same time; start again',
-  slow: 'it took too long',
-  busy: 'another process holds a lock on it',
-  full: 'the disk of the server is full',
-  'read-only': 'the server takes no writes; it is a standby, or was set read-only',
-  corrupt: 'the server reports damaged data',
-  'in-doubt': 'the connection was lost while it was written',
-  unavailable: 'the server cannot be reached, or refuses the user or the database',
-};
-
-/** The driver's own words stay in the cause: they may hold what nobody is to see. */
-const openFailure = (address: string, error: unknown): unknown => {
-  const cause = error instanceof AcpError ? error.cause : error;
-  const failure = classifyPostgres(cause);
-  if (failure === null && !(cause instanceof pg.DatabaseError)) return error;
-  const reason = failure === null ? `it answers ${(cause as pg.DatabaseError).code}` : reasons[failure];
-  return new AcpError('store-unavailable', `The store ${address} cannot be opened: ${reason}.`, { cause });
-};
 
 // The connection that listens, and that holds the lock of migrations before it does.
 const besidePool = 1;
@@ -146,7 +123,7 @@ export const openPostgres = (
       steps = asked;
     },
     heldFor: () => heldFor,
-    failure: (error) => openFailure(address, error),
+    failure: (error) => openFailure(server, error),
     announcements: () =>
       openAnnouncements({
         connect: (events) => connectListening(clientConfig(direct), events),

@@ -30,11 +30,11 @@ export const watchPostgres = (
   let running: Promise<void> | null = null;
   const turn = async (): Promise<void> => {
     try {
-      if (condition.trouble === null) await look();
-      else {
-        await dialect.probeWrite();
-        condition.works();
-      }
+      // First, since it is bounded: a write may wait for as long as a statement may.
+      await look();
+      if (condition.trouble === null) return;
+      await dialect.probeWrite();
+      condition.works();
     } catch (error) {
       condition.failed(error);
     }

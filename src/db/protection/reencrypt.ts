@@ -4,7 +4,7 @@ import { AcpError } from '../../contract/errors.ts';
 import { contentFolder } from '../content/files.ts';
 import { defaultPlaces } from '../content/open-contents.ts';
 import { openViews } from '../content/views.ts';
-import { migrationStatus } from '../migrate.ts';
+import { migrationStatus, refuseNewerStore } from '../migrate.ts';
 import { type OpenOptions, openForReading, openStorage, storeName } from '../open-storage.ts';
 import type { RootStorage } from '../storage.ts';
 import { protectedTableNames } from './protected-rows.ts';
@@ -141,7 +141,11 @@ export const reencryptStore = async (options: ReencryptOptions): Promise<Reencry
         'feature-not-available',
         '--compact is for a store in a file. In PostgreSQL former versions of rows go with VACUUM, and VACUUM FULL writes a table anew without them.',
       );
-    refuseUnmigrated((await migrationStatus(storage, options.migrations ?? allMigrations)).pending);
+    const migrations = options.migrations ?? allMigrations;
+    const status = await migrationStatus(storage, migrations);
+    refuseUnmigrated(status.pending);
+    // What only the newer version knows would stay under the former key.
+    refuseNewerStore(status, migrations, name);
     if (options.dryRun === true) return await reencrypted(storage, path, name, { ...options, compact: false });
   } finally {
     await close();
