@@ -65,6 +65,8 @@ const script = [
 ];
 
 const service = {
+  // Otherwise a run is admitted when its question was cut, and the limit is not exact.
+  Quotas: { AllowOnStoreFailure: false },
   AsyncRun: { MaxAttempts: 4 },
   Scheduling: { MaxConcurrentJobs: 4, PollInterval: '1s', LeaseDuration: '10s' },
   RunReconciliation: { Enabled: true, HeartbeatInterval: '2s', OrphanThreshold: '10s', ScanInterval: '2s' },
