@@ -3,7 +3,7 @@ import { after, before, describe, test } from 'node:test';
 import { openSite, type ServiceProcess, type Site, until } from '../e2e/support.ts';
 import { call, readLog } from '../e2e/wire.ts';
 import { type FaultyPostgres, startFaultyPostgres } from '../support/postgres-outage.ts';
-import { executeAt, whyNoStandby, withPostgres } from '../support/postgres-server.ts';
+import { executeAt, servedConnections, whyNoStandby } from '../support/postgres-server.ts';
 
 const skip = whyNoStandby() ?? false;
 const settings = ['wal_level=replica', 'max_wal_senders=4', 'hot_standby=on'];
@@ -108,14 +108,7 @@ describe('a store whose history is read from a standby', { skip, timeout: 300_00
 
   test('its connections are among those that the process may have', async () => {
     await Promise.all(Array.from({ length: 30 }, () => Promise.all([run(), counted()])));
-    const open = async ({ url }: FaultyPostgres): Promise<number> =>
-      withPostgres(url, async (client) => {
-        const { rows } = await client.query(
-          `select count(*) as open from pg_stat_activity where application_name like 'acp%'`,
-        );
-        return (rows as { open: number }[])[0]?.open ?? 0;
-      });
-    const [there, here] = [await open(standby), await open(primary)];
+    const [there, here] = [await servedConnections(standby.url), await servedConnections(primary.url)];
     assert.ok(there > 0 && there + here <= maxConnections, `${there} at the standby, ${here} at the server`);
   });
 });

@@ -266,6 +266,15 @@ export const dropDatabase = async (name: string): Promise<void> => {
 export const executeAt = (url: string, sql: string): Promise<unknown> =>
   withPostgres(url, (client) => client.query(sql));
 
+/** How many connections services have to a server. */
+export const servedConnections = (url: string): Promise<number> =>
+  withPostgres(url, async (client) => {
+    const { rows } = await client.query<{ open: number }>(
+      `select count(*)::int as open from pg_stat_activity where application_name like 'acp%'`,
+    );
+    return rows[0]?.open ?? 0;
+  });
+
 const nameOf = (url: string): string => new URL(url).pathname.slice(1);
 
 /** Cuts every connection to the database of this address. */

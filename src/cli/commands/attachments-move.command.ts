@@ -43,7 +43,7 @@ const move = async (session: Session, to: string, removeSource: boolean): Promis
     begins: (storage, { to: id, ...after }) =>
       tellOperatorsAct(
         storage,
-        { tenantId: config.values.Service.DefaultTenantId, actor: null, log: noteLog(terminal), newId },
+        { tenantId: config.values.Service.DefaultTenantId, actor: null, log: noteLog(terminal), now: Date.now, newId },
         { action: 'attachments.move', id, after },
       ),
   });

@@ -15,16 +15,18 @@ export interface Operator {
   readonly tenantId: string;
   readonly actor: string | null;
   readonly log: Pick<Logger, 'error'>;
+  /** Epoch milliseconds. */
+  readonly now: () => number;
   readonly newId: () => string;
 }
 
 /** Writes an entry before the act; throws `audit-unavailable`, and then it does not take place. */
 export const tellOperatorsAct = (
   storage: Storage,
-  { tenantId, actor, log, newId }: Operator,
+  { tenantId, actor, log, now, newId }: Operator,
   { action, id, after }: OperatorsAct,
 ): Promise<void> =>
-  createAuditLog({ storage, telemetry: noTelemetry(), log, now: Date.now, newId }).tell(
+  createAuditLog({ storage, telemetry: noTelemetry(), log, now, newId }).tell(
     { tenantId, principal: { actor }, audit: { action, entity: action.split('.', 1)[0] ?? '', mode: 'fail-closed' } },
     { id, before: null, after },
   );

@@ -3,6 +3,7 @@ import { setImmediate as turn } from 'node:timers/promises';
 import { ConditionFailedError } from '../../../src/db/statement.ts';
 import type { RootStorage } from '../../../src/db/storage.ts';
 import { orderlyCondensed } from '../../../src/features/quotas/quota-bookings.ts';
+import { createRunJournal } from '../../../src/features/runs/run-journal.store.ts';
 import { testClock } from '../../support/clock.ts';
 import { eventually } from '../../support/eventually.ts';
 import { forEachDurableStore, openForTwo, slowRead, storedRows } from '../../support/store.ts';
@@ -21,6 +22,13 @@ const callOf = (runId: string, inputTokens: number, outputTokens: number | null,
   prices: { input: null, output: null, cachedInput: null, source: 'Configuration' } as never,
   signal,
 });
+/** Of a root run that another process has opened. */
+const opened = {
+  status: 'Running',
+  ...{ agentVersion: null, modelProvider: null, modelId: null, isStreaming: false, jobId: null },
+  ...{ sessionId: null, userId: null, ownerId: null, labels: null, parentRunId: null, rootRunId: null },
+  ...{ continuedFromRunId: null, depth: 0, createdAt: 1, startedAt: 1, input: null },
+} as const;
 const holdsOf = async (storage: Parameters<typeof storedRows>[0]) => storedRows(storage, 'quota holds');
 
 /** Starts runs until it is refused; the most that there were of them. */
@@ -216,21 +224,13 @@ forEachDurableStore(
     const day = '2026-01-01';
     const tenants = ['a', 'b'] as const;
     const root = (tenantId: string, opener: number) => ({ id: `${tenantId}-${opener}`, tenantId, agentName: 'x', day });
+    const opening = openSharedQuotas(storage, { limits: {}, holder: 'p', clock: testClock({ at: Date.parse(day) }) });
+    const journal = storage.stores(createRunJournal(null, opening.counters));
     for (const tenantId of tenants)
-      for (const opener of [0, 1])
-        await storage.db
-          .insertInto('runs')
-          .values({
-            ...{
-              id: root(tenantId, opener).id,
-              tenant_id: tenantId,
-              agent_name: 'x',
-              kind: 'Agent',
-              status: 'Running',
-            },
-            ...{ created_at: 1, is_streaming: 0, depth: 0, event_count: 0, quota_day: day },
-          } as never)
-          .execute();
+      for (const opener of [0, 1]) {
+        const { id, agentName } = root(tenantId, opener);
+        await storage.batch.write(journal.opened({ ...opened, id, tenantId, agentName }));
+      }
     const use = { tokens: 1, costMicros: 0 };
     const rounds = 60;
     await Promise.all(
