@@ -74,9 +74,10 @@ const calls: Readonly<Record<string, (app: TestApp) => Promise<unknown>>> = {
   },
 };
 
-/** What the service does by itself, or as a part of an operation that is not audited as such. */
+/** What the service does by itself, what commands do, and what is a part of an operation that is not audited as such. */
 const besides: Readonly<Record<string, 'yes' | 'no'>> = {
   'approval.expire': 'no',
+  'attachments.move': 'yes',
   'content.blocked': 'no',
   'run.replay-live': 'no',
   'script.denied': 'no',
