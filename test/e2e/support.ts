@@ -69,6 +69,8 @@ export interface StartOptions {
   readonly args?: readonly string[];
   /** User id of the process; only the superuser may choose. */
   readonly uid?: number;
+  /** Command and first arguments of another build; default: the one that is tested. */
+  readonly program?: readonly [command: string, ...first: string[]];
 }
 
 /** A folder with a configuration and a store, the processes that work on it, and what they leave behind. */
@@ -135,8 +137,8 @@ export const openSite = (setup: SiteSetup = {}): Site => {
   const { PATH = '' } = environment();
   const variables = { PATH, HOME: home, NO_COLOR: '1', ...(program === bundled ? programEnvironment : {}) };
 
-  const start = (args: readonly string[], { uid }: StartOptions) => {
-    const [command, ...first] = program;
+  const start = (args: readonly string[], { uid, program: chosen = program }: StartOptions) => {
+    const [command, ...first] = chosen;
     const child = spawn(command, [...first, ...args], {
       cwd: folder,
       env: variables,

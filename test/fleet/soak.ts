@@ -193,6 +193,18 @@ const cutConnections = async (
   return incidents;
 };
 
+/** Others have closed the run of a process that stood still, which then says so to who waits for it. */
+const wasOrphaned = (error: unknown): boolean =>
+  (error as { details?: { errorType?: unknown } } | undefined)?.details?.errorType === 'orphaned';
+
+/** A request that failed for a reason that the service has no name for. */
+const unexplained = (lives: readonly Life[]): string[] =>
+  lives.flatMap(({ pid, log }) =>
+    log()
+      .filter(({ code, error }) => code === 'internal' && !wasOrphaned(error))
+      .map(({ method, path, error }) => `process ${pid} failed ${method} ${path}: ${JSON.stringify(error)}`),
+  );
+
 /** A fleet under load while its processes come and go, and what does not agree at the end. */
 export const soak = async (options: SoakOptions): Promise<SoakReport> => {
   const world = await startEffectsServer();
@@ -231,7 +243,10 @@ export const soak = async (options: SoakOptions): Promise<SoakReport> => {
         member.log().flatMap(({ level, message }) => (level === 'error' ? [message] : [])),
       ),
       lives: lives.all(),
-      findings: await findings({ service, history, hits: world.hits, limit, mostLogs: 500, lives: lives.all() }),
+      findings: [
+        ...(await findings({ service, history, hits: world.hits, limit, mostLogs: 500, lives: lives.all() })),
+        ...unexplained(lives.all()),
+      ],
     };
   } finally {
     world.close();
