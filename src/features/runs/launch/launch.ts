@@ -294,12 +294,12 @@ export const createLaunch = (deps: LaunchDeps) => {
       const sessionId = await plans.sessionOf(job);
       const line = sessionId === null ? undefined : await sessions.line({ tenantId, sessionId, runId }, signal);
       if (line === null) return 'Canceled';
-      const plan = await planInPlace(job).catch((error: unknown) => {
-        line?.leave();
+      const plan = await planInPlace(job).catch(async (error: unknown) => {
+        await line?.leave();
         throw error;
       });
       if (typeof plan === 'string') {
-        line?.leave();
+        await line?.leave();
         return plan;
       }
       if (plan.sessionId === null) return engine.start(plan);

@@ -98,7 +98,7 @@ export const createSessionPlaces = ({ batch, turns, pauses, clock, busy }: Sessi
       if (holder.isHere && !run.stop(holder.runId, cause, actor)) throw busyError(sessionId);
       if (!(holder.isHere || (await run.stopElsewhere(holder.runId, cause, actor)))) throw foreignHolder();
     } catch (error) {
-      place.leave();
+      await place.leave();
       throw error;
     }
     const tooLong = new AbortController();

@@ -20,7 +20,7 @@ export interface SessionPlace {
   /** Resolves when the session is kept for this run to take; the signal gives the place up and rejects with its reason. */
   ready(signal: AbortSignal): Promise<void>;
   /** Gives up the place, or the session that was kept for it. */
-  leave(): void;
+  leave(): void | Promise<void>;
 }
 
 /** The run that has a session, or is to have it next. */

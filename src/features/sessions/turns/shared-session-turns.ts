@@ -139,18 +139,19 @@ export const createSharedSessionTurns = (deps: SharedSessionTurnDeps): SessionTu
     announcements.announce('session', key);
     lookSoon(key);
   };
-  const leave = (key: string, entry: Waiting): void => {
+  /** Resolves once nobody waits behind the place any more, so that a refusal is told after that. */
+  const leave = async (key: string, entry: Waiting): Promise<void> => {
     const { tenant_id: tenantId, session_id: sessionId, run_id: runId } = entry.place;
     if (waitingOf(key, runId) !== entry) return;
     forget(key, runId);
-    batch.write(places.leave(tenantId, sessionId, runId, now())).then(() => tell(key), failed);
+    await batch.write(places.leave(tenantId, sessionId, runId, now())).then(() => tell(key), failed);
   };
 
   const untilTurn = async (key: string, entry: Waiting): Promise<void> => {
     try {
       await unlessAborted(entry.turn.promise, entry.signal);
     } catch (error) {
-      leave(key, entry);
+      await leave(key, entry);
       throw error;
     }
   };
@@ -167,7 +168,7 @@ export const createSharedSessionTurns = (deps: SharedSessionTurnDeps): SessionTu
       } catch (error) {
         if (entry === undefined) throw error;
         if (!busy(error)) {
-          leave(key, entry);
+          await leave(key, entry);
           throw error;
         }
         // Somebody came before it after its turn had come, such as a run that stops others.
