@@ -204,7 +204,7 @@ forEachDurableStore(
     await one.end(holder, 'release');
     await clock.advance(1000);
     await leaves.ready(never);
-    leaves.leave();
+    await leaves.leave();
     await eventually('the last has its turn', async () => {
       await clock.advance(1000);
       return isReady(last);
