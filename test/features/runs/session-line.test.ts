@@ -216,6 +216,25 @@ forEachDurableStore(
 );
 
 forEachDurableStore(
+  'RUN-8 a place that is given up, by itself or by its signal, is gone for every process once that is told',
+  async (t, store) => {
+    const { one, two } = await openTwo(t, store);
+    const held = async () => (await two.turns.holder('t', 's'))?.runId ?? null;
+    const place = await one.wait('run-1', {});
+    assert.equal(await held(), 'run-1');
+    await place.leave();
+    assert.equal(await held(), null);
+    const holder = await one.take('run-2');
+    const stop = new AbortController();
+    const stopped = (await one.wait('run-3', {})).ready(stop.signal);
+    await one.end(holder, 'save');
+    stop.abort(new Error('stopped'));
+    await assert.rejects(stopped, /stopped/);
+    assert.equal(await held(), null);
+  },
+);
+
+forEachDurableStore(
   'RUN-9 the lock and the place of a process that is gone lapse after 60 s, and its late turn is a conflict',
   async (t, store) => {
     const { one, two, clock, row } = await openTwo(t, store);
