@@ -13,6 +13,14 @@ const noNamespaces = (await findIsolation()) === null && 'this system makes no P
 /** A command that gives up every tie to its script: parent, session, environment, folder. */
 const hiding = (command: string): string => `(cd / && setsid env -i PATH="$PATH" ${command} &)`;
 
+/** The same with a script that goes on once its child has hidden: before that, a busy machine lets it be found. */
+const hidden = (t: TestContext, command: string): string => {
+  const folder = mkdtempSync(join(tmpdir(), 'acp-hidden-'));
+  t.after(() => rmSync(folder, { recursive: true, force: true }));
+  const sign = `${folder}/$$`;
+  return `${hiding(`sh -c ': >"$0"; exec ${command}' "${sign}"`)}; until [ -e "${sign}" ]; do sleep 0.01; done`;
+};
+
 /** Ends what a test has left alive on purpose. */
 const endLater = (t: TestContext, mark: string): void =>
   t.after(async () => {
@@ -22,7 +30,7 @@ const endLater = (t: TestContext, mark: string): void =>
 test('SCRIPT-11 SCRIPT-18 a child that hides and keeps the pipes holds up neither its script nor the next one', async (t) => {
   const mark = `41${process.pid}1`;
   endLater(t, mark);
-  const world = await scriptWorld(t, `${hiding(`sleep ${mark}`)}; echo done; exit 3\n`, {
+  const world = await scriptWorld(t, `${hidden(t, `sleep ${mark}`)}; echo done; exit 3\n`, {
     isolation: 'none',
     perTenant: 1,
     timeoutMs: 600_000,
@@ -38,7 +46,7 @@ test('SCRIPT-11 SCRIPT-18 a child that hides and keeps the pipes holds up neithe
 test('SCRIPT-18 nor the end of one whose time is up', async (t) => {
   const mark = `42${process.pid}2`;
   endLater(t, mark);
-  const world = await scriptWorld(t, `${hiding(`sleep ${mark}`)}; sleep ${mark}\n`, {
+  const world = await scriptWorld(t, `${hidden(t, `sleep ${mark}`)}; sleep ${mark}\n`, {
     isolation: 'none',
     timeoutMs: 1500,
   });
@@ -48,7 +56,7 @@ test('SCRIPT-18 nor the end of one whose time is up', async (t) => {
 test('SCRIPT-21 nor the stop of the service', async (t) => {
   const mark = `45${process.pid}5`;
   endLater(t, mark);
-  const world = await scriptWorld(t, `${hiding(`sleep ${mark}`)}; sleep ${mark}\n`, {
+  const world = await scriptWorld(t, `${hidden(t, `sleep ${mark}`)}; sleep ${mark}\n`, {
     isolation: 'none',
     timeoutMs: 100_000,
   });
