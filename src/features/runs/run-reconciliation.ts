@@ -40,6 +40,10 @@ export const createRunReconciliation = (deps: ReconciliationDeps, settings: Reco
   let beats: Timer | null = null;
   let looks: Timer | null = null;
   let scanning: Promise<unknown> | null = null;
+  /** Asked before each step of a search; null while it is not for this process to look. */
+  let mayLook: (() => boolean) | null = null;
+  /** A search that has to wait for signs of life is made up for as soon as they are there. */
+  let due = false;
   let beating = new Set<string>();
   /** Beats in a row that the store took in time. */
   let taken = 0;
@@ -70,11 +74,6 @@ export const createRunReconciliation = (deps: ReconciliationDeps, settings: Reco
     taken = at - lastAt > settings.heartbeatIntervalMs * beatsBeforeScan ? 1 : taken + 1;
     lastAt = at;
   };
-  const tryBeat = (): Promise<void> =>
-    beat().catch((error: unknown) => {
-      taken = 0;
-      log.error({ error }, 'The signs of life of runs could not be written');
-    });
 
   /** The queue looks after the runs of its jobs: a lease that lapses is its own sign. */
   const belongsToQueue = async (row: RunRow): Promise<boolean> => {
@@ -102,6 +101,36 @@ export const createRunReconciliation = (deps: ReconciliationDeps, settings: Reco
     return closed;
   };
 
+  const everybodyHasBeaten = (): boolean =>
+    taken >= beatsBeforeScan && clock.now() - lastAt <= settings.heartbeatIntervalMs * beatsBeforeScan;
+
+  /** One search at a time: that of many runs may last longer than the pause between two. */
+  const look = (): Promise<unknown> | null => {
+    if (scanning !== null || !due || !everybodyHasBeaten()) return scanning;
+    due = false;
+    scanning = scan(() => mayLook?.() ?? false)
+      .catch((error: unknown) => log.error({ error }, 'Lost runs could not be looked for'))
+      .finally(() => {
+        scanning = null;
+      });
+    return scanning;
+  };
+
+  const tryBeat = async (): Promise<void> => {
+    try {
+      await beat();
+      void look();
+    } catch (error) {
+      taken = 0;
+      log.error({ error }, 'The signs of life of runs could not be written');
+    }
+  };
+
+  const lookAgain = (): Promise<unknown> | null => {
+    due ||= scanning === null;
+    return look();
+  };
+
   return {
     /** Gives signs of life from now on: every process does. */
     start(): void {
@@ -112,23 +141,19 @@ export const createRunReconciliation = (deps: ReconciliationDeps, settings: Reco
     close(): void {
       beats?.stop();
     },
-    /** Looks for lost runs. */
+    /** Looks for lost runs: soon after it was told to, since the one before may have died before its turn, and then regularly. */
     scans: {
       start(mayAct) {
         if (looks !== null) return;
-        looks = clock.every(settings.scanIntervalMs, () => {
-          // One at a time: a scan of many runs may last longer than the pause between two.
-          scanning ??= (taken < beatsBeforeScan ? Promise.resolve(0) : scan(() => looks !== null && mayAct()))
-            .catch((error: unknown) => log.error({ error }, 'Lost runs could not be looked for'))
-            .finally(() => {
-              scanning = null;
-            });
-          return scanning;
-        });
+        mayLook = mayAct;
+        looks = clock.every(settings.scanIntervalMs, lookAgain);
+        void lookAgain();
       },
       async stop() {
         looks?.stop();
         looks = null;
+        mayLook = null;
+        due = false;
         await scanning;
       },
     } satisfies BackgroundService,
