@@ -16,7 +16,8 @@ export interface Checked {
   readonly lives: readonly Life[];
 }
 
-const ends = new Set(['Completed', 'Failed', 'Canceled']);
+// A run that asks in the mailbox is over; what is decided starts another one.
+const ends = new Set(['Completed', 'Failed', 'Canceled', 'AwaitingApproval']);
 export const terminal = /^run\.(completed|failed|canceled|paused)$/;
 
 /** A log is numbered without a gap and has one end, at its end. */

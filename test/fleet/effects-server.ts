@@ -7,7 +7,7 @@ import { stringify } from 'yaml';
 export interface EffectsServer {
   /** How often each call arrived, by its name: what it does, and for which order. */
   readonly hits: ReadonlyMap<string, number>;
-  /** Writes the tools that call it, as files of a folder. */
+  /** Writes the tools that call it, as files of a folder: one for each effect, and `guarded`, which asks first. */
   writeTools(folder: string): void;
   close(): void;
 }
@@ -28,17 +28,20 @@ export const startEffectsServer = async (): Promise<EffectsServer> => {
   return {
     hits,
     writeTools(folder) {
-      for (const effect of effects)
+      const write = (name: string, effect: string, requiresApproval: boolean): void =>
         writeFileSync(
-          join(folder, `${effect}.yaml`),
+          join(folder, `${name}.yaml`),
           stringify({
-            name: effect.toLowerCase(),
+            name,
             description: `A call with the effect ${effect}.`,
             inputSchema: { type: 'object', properties: { name: { type: 'string' } }, required: ['name'] },
             effect,
+            requiresApproval,
             request: { method: effect === 'Read' ? 'GET' : 'POST', url: `${base}/${effect}/{{name}}` },
           }),
         );
+      for (const effect of effects) write(effect.toLowerCase(), effect, false);
+      write('guarded', 'External', true);
     },
     close: () => void server.close(),
   };

@@ -37,7 +37,7 @@ export interface SoakReport {
 }
 
 /** mulberry32, so that a sequence of incidents can be made again. */
-const seeded = (seed: number): (() => number) => {
+export const seeded = (seed: number): (() => number) => {
   let state = seed;
   return () => {
     state = (state + 0x6d2b79f5) | 0;
@@ -47,11 +47,11 @@ const seeded = (seed: number): (() => number) => {
   };
 };
 
-const limit = 40;
+export const limit = 40;
 // About as long as the clients take to use up a limit: there is always one that is not.
 const secondsPerLimit = 20;
 const longText = Array.from({ length: 60 }, (_, index) => `word${index} `).join('');
-const script = [
+export const script = [
   { when: { message: 'talk' }, reply: { text: longText, chunkSize: 16, delay: '10ms' } },
   { when: { message: '/turn (?<tag>t\\d+)/' }, reply: { text: 'Heard {{tag}}.', chunkSize: 4, delay: '5ms' } },
   {
@@ -64,7 +64,7 @@ const script = [
   { reply: { text: 'Done.' } },
 ];
 
-const service = {
+export const service = {
   // Otherwise a run is admitted when its question was cut, and the limit is not exact.
   Quotas: { AllowOnStoreFailure: false },
   AsyncRun: { MaxAttempts: 4 },
@@ -76,7 +76,10 @@ const service = {
   Drain: { Timeout: '5s' },
 };
 
-const prepare = async ({ url }: Pick<ServiceProcess, 'url'>, limitedAgents: readonly string[]): Promise<void> => {
+export const prepare = async (
+  { url }: Pick<ServiceProcess, 'url'>,
+  limitedAgents: readonly string[],
+): Promise<void> => {
   const model = { provider: 'demo', model: 'm' };
   const send = async (path: string, method: string, body: object): Promise<void> => {
     const answer = await call(url + path, { method, body });

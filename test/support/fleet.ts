@@ -1,5 +1,5 @@
 import assert from 'node:assert/strict';
-import { openSite, type ServiceProcess, type Site, type SiteSetup } from '../e2e/support.ts';
+import { openSite, type ServiceProcess, type Site, type SiteSetup, type StartOptions } from '../e2e/support.ts';
 import { createDatabase } from './postgres-server.ts';
 import { type RoundRobinProxy, startRoundRobinProxy } from './round-robin-proxy.ts';
 
@@ -7,6 +7,8 @@ export interface FleetSetup extends SiteSetup {
   readonly processes: number;
   /** Default: an empty one on the server of the test run. */
   readonly database?: string;
+  /** Past a pooler that the address above leads to. */
+  readonly directDatabase?: string;
 }
 
 /** Several processes on one PostgreSQL database, and a plain proxy that sends each request to the next one. */
@@ -20,7 +22,7 @@ export interface Fleet {
   /** The processes that serve; those that `end` has taken away are no longer among them. */
   readonly members: readonly ServiceProcess[];
   /** Starts one more process; the proxy sends requests to it from now on. */
-  join(): Promise<ServiceProcess>;
+  join(options?: StartOptions): Promise<ServiceProcess>;
   /** The proxy asks it no more; then the work is done to it, such as `kill` or `stop`. */
   end(member: ServiceProcess, how: 'kill' | 'stop'): Promise<void>;
   /** Stands still, as a machine that swaps or a container that is moved; the proxy goes on asking the others. */
@@ -30,21 +32,33 @@ export interface Fleet {
 }
 
 /** Opens a fleet; the caller closes it when its tests are over. */
-export const openFleet = async ({ processes, database: given, ...setup }: FleetSetup): Promise<Fleet> => {
+export const openFleet = async ({
+  processes,
+  database: given,
+  directDatabase,
+  ...setup
+}: FleetSetup): Promise<Fleet> => {
   const database = given === undefined ? await createDatabase() : { url: given, drop: async () => undefined };
   const site = openSite({
     ...setup,
     service: {
       ...setup.service,
-      Persistence: { Provider: 'Postgres', Postgres: { ConnectionString: database.url, MaxConnections: 8 } },
+      Persistence: {
+        Provider: 'Postgres',
+        Postgres: {
+          ConnectionString: database.url,
+          MaxConnections: 8,
+          ...(directDatabase !== undefined && { DirectConnectionString: directDatabase }),
+        },
+      },
     },
   });
   const members: ServiceProcess[] = [];
   const paused = new Set<ServiceProcess>();
   const proxy = await startRoundRobinProxy([]);
   const route = (): void => proxy.use(members.filter((member) => !paused.has(member)).map(({ url }) => url));
-  const join = async (): Promise<ServiceProcess> => {
-    const member = await site.serve();
+  const join = async (options?: StartOptions): Promise<ServiceProcess> => {
+    const member = await site.serve(options);
     members.push(member);
     route();
     return member;
