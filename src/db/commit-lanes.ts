@@ -3,8 +3,14 @@ import { type CommitPath, enoughUnits, gather } from './commit-queue.ts';
 import type { CommitLanesOf, Condense, UnitResult } from './dialect.ts';
 import type { Statement } from './statement.ts';
 
-// A commit that takes longer waits for a disk or a lock: others do not wait with it.
-const stallMs = 25;
+// A commit that takes so many times what commits take just now waits for a disk or a lock: others do not wait with it. Where
+// all take long, for want of processors, further lanes would only make the groups smaller.
+const stallFactor = 4;
+const leastStallMs = 25;
+// What a group waits for a lock.
+const mostStallMs = 100;
+// The mean follows the last commits: each new one counts for so much of it.
+const weightOfLast = 1 / 8;
 
 const done: UnitResult = { ok: true };
 
@@ -26,6 +32,7 @@ export class CommitLanes implements CommitPath {
   /** For locks that others hold. */
   readonly #waits = new Set<Promise<void>>();
   #lastStart = 0;
+  #usualMs = 0;
   #scheduled = false;
   #stallTimer: NodeJS.Timeout | null = null;
   #closed = false;
@@ -66,14 +73,27 @@ export class CommitLanes implements CommitPath {
         () => this.#pending.length,
         () => this.#start(),
       );
-    } else this.#stallTimer ??= setTimeout(() => this.#stalled(), stallMs);
+    } else
+      this.#stallTimer ??= setTimeout(() => {
+        // Where this process had no time, the answer is here and has not been read.
+        setImmediate(() => this.#stalled());
+      }, this.#stallMs);
+  }
+
+  get #stallMs(): number {
+    return Math.min(mostStallMs, Math.max(leastStallMs, this.#usualMs * stallFactor));
   }
 
   #stalled(): void {
     this.#stallTimer = null;
+    if (this.#scheduled) return;
     // A lane that began a moment ago has its time, too.
-    if (this.#flights.size > 0 && performance.now() - this.#lastStart < stallMs) this.#schedule();
+    if (this.#flights.size > 0 && performance.now() - this.#lastStart < this.#stallMs) this.#schedule();
     else this.#start();
+  }
+
+  #took(ms: number): void {
+    this.#usualMs += (Math.min(ms, this.#stallMs) - this.#usualMs) * weightOfLast;
   }
 
   #start(): void {
@@ -84,9 +104,11 @@ export class CommitLanes implements CommitPath {
     for (const unit of this.#pending) (this.#writing.has(unit) ? waiting : units).push(unit);
     if (units.length === 0) return;
     this.#pending = waiting;
-    this.#lastStart = performance.now();
+    const startedAt = performance.now();
+    this.#lastStart = startedAt;
     const flight = this.#fly(units).finally(() => {
       this.#flights.delete(flight);
+      this.#took(performance.now() - startedAt);
       this.#schedule();
     });
     this.#flights.add(flight);

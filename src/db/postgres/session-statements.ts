@@ -6,8 +6,9 @@ const mostKept = 128;
 const longestKept = 8000;
 const mostSeen = 500;
 // A plan that was made while a table was small may be a poor one soon after, and the server looks at it again only when it
-// has new statistics.
-const renewMs = 2000;
+// has new statistics. What grows takes ever longer to become twice as large.
+const firstRenewMs = 2000;
+const lastRenewMs = 60_000;
 
 /** How a statement is sent. */
 export interface Naming {
@@ -23,7 +24,7 @@ const unnamed: Naming = { name: '', isNew: true, drops: null };
 
 /** Statements that the server keeps for one session, so that it reads and plans them once in a while and not each time. */
 export class SessionStatements {
-  readonly #kept = new Map<string, { readonly naming: Naming; readonly since: number }>();
+  readonly #kept = new Map<string, { readonly naming: Naming; readonly since: number; readonly forMs: number }>();
   readonly #seen = new Set<string>();
   // Where the session turns out to be another one, a name is unknown there, and never the statement of somebody else.
   readonly #prefix = `acp_${randomBytes(6).toString('hex')}_`;
@@ -32,7 +33,7 @@ export class SessionStatements {
   /** Under what the text is sent; `now` in milliseconds of a clock that only goes on. */
   named(text: string, now: number): Naming {
     const kept = this.#kept.get(text);
-    if (kept !== undefined && now - kept.since < renewMs) return kept.naming;
+    if (kept !== undefined && now - kept.since < kept.forMs) return kept.naming;
     if (kept === undefined) {
       if (this.#kept.size >= mostKept || text.length > longestKept) return unnamed;
       // Lists vary in length: most of their texts never come again.
@@ -45,7 +46,8 @@ export class SessionStatements {
     // Each name once in a session: what became of one in a message that failed is not known.
     this.#count += 1;
     const name = `${this.#prefix}${this.#count}`;
-    this.#kept.set(text, { naming: { name, isNew: false, drops: null }, since: now });
+    const forMs = kept === undefined ? firstRenewMs : Math.min(kept.forMs * 2, lastRenewMs);
+    this.#kept.set(text, { naming: { name, isNew: false, drops: null }, since: now, forMs });
     return { name, isNew: true, drops: kept?.naming.name ?? null };
   }
 

@@ -124,6 +124,14 @@ test('what is kept is told anew in a while, and takes the place of what was kept
   assert.deepEqual(naming(2001), { name: `${prefix}3`, isNew: true, drops: null });
 });
 
+test('what is kept is told anew after ever longer, and each minute in the end', () => {
+  const statements = new SessionStatements();
+  const toldAt: number[] = [];
+  for (let now = 0; now <= 300_000; now += 1000) if (statements.named('update', now).isNew) toldAt.push(now / 1000);
+  // The first time under no name.
+  assert.deepEqual(toldAt, [0, 1, 3, 7, 15, 31, 63, 123, 183, 243]);
+});
+
 test('a plan of a small table does not outlive its growth by more than a while', { skip }, async (t) => {
   const client = await opened(await database(t));
   await client.query('create table public.kept (value bigint primary key)');
