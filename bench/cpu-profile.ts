@@ -31,6 +31,7 @@ export interface CpuProfile {
 const layers: readonly (readonly [string, RegExp])[] = [
   // Where a native function is charged to the function that calls it, SQLite's own time shows up in these files.
   ['SQLite and its driver', /node_modules\/better-sqlite3\/|\/src\/db\/sqlite\//],
+  ['PostgreSQL: driver and group commit', /node_modules\/pg[\w-]*\/|\/src\/db\/(postgres\/|commit-lanes)/],
   ['recorder: event log and journal', /\/src\/engine\/(run-log|run-journal|event-pack)|\/src\/.*journal\.store\.ts$/],
   ['storage (src/db and stores)', /\/src\/db\/|\.store\.ts$|\/migrations\//],
   ['model provider (src/providers)', /\/src\/providers\//],

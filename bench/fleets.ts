@@ -8,6 +8,8 @@ import { type Answer, acpCall, acpFolder, createAgents } from './workspace.ts';
 
 export const answers = ['sse', 'json'] as const;
 const concurrency = 16;
+// The clock of processor time is coarse, and a fleet has many processes.
+const leastSeconds = 2;
 /** Who adds processes has more to do: each has as many clients as one had alone. Then the same clients, shared out. */
 const fleetShapes = [
   { processes: 1, each: 16 },
@@ -42,17 +44,18 @@ export interface Ground {
   readonly postgres: PostgresServer;
 }
 
-/** Processes on one database, the first of which has made the schema and the agents. */
+/** Processes on one database, the first of which makes the schema and, unless they are there, the agents. */
 export const startFleet = async (
   { folder, program, simulator }: Pick<Ground, 'folder' | 'program' | 'simulator'>,
   name: string,
   count: number,
   settings: string,
+  makesAgents = true,
 ): Promise<Server[]> => {
   const servers: Server[] = [];
   for (let index = 0; index < count; index += 1) {
     servers.push(await startAcp(program, acpFolder(folder, `${name}-${index}`, simulator, settings).cwd));
-    if (index === 0) await createAgents(servers[0] as Server);
+    if (index === 0 && makesAgents) await createAgents(servers[0] as Server);
   }
   return servers;
 };
@@ -98,20 +101,26 @@ export const measureFleets = async (ground: Ground, { rounds, seconds }: TurnsOp
     for (let round = 0; round < rounds; round += 1)
       for (const shape of round % 2 === 0 ? shapes : shapes.toReversed()) {
         const { servers, database, each } = shape;
-        const state = async () => ({
+        // Transactions come to be known with a delay, in which nothing runs: that time is no run's.
+        const used = () => ({
           own: servers.reduce((sum, { pid }) => sum + cpuMs(pid), 0),
           database: ground.postgres.cpuMs(),
-          transactions: await ground.postgres.transactions(database),
         });
-        const before = await state();
-        const results = await applyToAll(servers, answer, { concurrency: each, seconds });
-        const after = await state();
+        const transactions = () => ground.postgres.transactions(database);
+        const earlier = await transactions();
+        const before = used();
+        const results = await applyToAll(servers, answer, {
+          concurrency: each,
+          seconds: Math.max(seconds, leastSeconds),
+        });
+        const after = used();
+        const later = await transactions();
         slices.get(shape)?.push({
           runs: results.reduce((sum, result) => sum + result.runs, 0),
           seconds: Math.max(...results.map((result) => result.seconds)),
           ownMs: after.own - before.own,
           databaseMs: after.database - before.database,
-          transactions: after.transactions - before.transactions,
+          transactions: later - earlier,
         });
       }
     for (const [{ processes, each }, all] of slices) {

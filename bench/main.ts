@@ -8,6 +8,7 @@ import { judge } from './goals.ts';
 import { type Options, readOptions, usage } from './options.ts';
 import { peakResidentBytes, residentBytes } from './process-usage.ts';
 import { profileAcp, profileText } from './profile.ts';
+import { profileFleets } from './profile-fleets.ts';
 import { measureQuotaRules } from './quota-rules.ts';
 import { measureRecordings } from './recordings.ts';
 import { againstText, type Memory, type Results, reportText, type Starts } from './report.ts';
@@ -37,6 +38,7 @@ const storedRunsPerSecondOfLoad = 400;
 // V8 gives memory back some eight seconds after the last allocations.
 const idleSeconds = 15;
 const turnSeconds = 0.5;
+const notInstalled = 'PostgreSQL is not installed: there is no initdb on the path.';
 
 // The table goes to stdout, so that it can be kept; what is going on goes to stderr.
 const note = (text: string): void => void process.stderr.write(`  ${text}\n`);
@@ -192,12 +194,18 @@ const compare = async (against: string, options: Options, folder: string): Promi
 
 const scaleOut = async (options: Options, folder: string): Promise<void> => {
   const program = installed(options.acp === undefined ? builtProgram() : programAt(options.acp), folder);
-  const measured = await measureScaleOut(folder, program, inTurns(options), note);
-  if (measured === null) throw new Error('PostgreSQL is not installed: there is no initdb on the path.');
+  const measured = await measureScaleOut(folder, program, inTurns(options), options.only, note);
+  if (measured === null) throw new Error(notInstalled);
   console.log(scaleOutText(measured));
 };
 
 const profile = async (options: Options, folder: string): Promise<void> => {
+  if (options.postgres) {
+    const profiles = await profileFleets(folder, { acp: options.acp, results: dirname(options.json) }, note);
+    if (profiles === null) throw new Error(notInstalled);
+    for (const report of profiles) console.log(profileText(report));
+    return;
+  }
   const simulator = await startSimulator(folder);
   for (const [answer, tools] of [
     ['sse', false],

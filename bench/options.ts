@@ -1,6 +1,9 @@
 import { resolve } from 'node:path';
 import { parseArgs } from 'node:util';
 
+export const scaleOutParts = ['stores', 'fleets', 'wire', 'many', 'claims', 'elsewhere'] as const;
+export type ScaleOutPart = (typeof scaleOutParts)[number];
+
 export interface Options {
   readonly rounds: number;
   /** Length of one measurement; a round has one for each target, answer and concurrency. */
@@ -21,6 +24,8 @@ export interface Options {
   readonly profile: boolean;
   /** Several processes on PostgreSQL, instead of everything else. */
   readonly postgres: boolean;
+  /** Parts of what is measured there. */
+  readonly only: ReadonlySet<ScaleOutPart>;
 }
 
 export const usage = `npm run bench -- [options]
@@ -37,14 +42,25 @@ export const usage = `npm run bench -- [options]
   --acp <path>          program to measure (default dist/acp, else dist/acp.mjs)
   --against <path>      compare that program with another build of it in turns, and measure nothing else
   --postgres            measure one and several processes on PostgreSQL, and nothing else
+  --only <list>         with --postgres, these parts alone: ${scaleOutParts.join(',')}
   --json <path>         file for the results (default bench/results/latest.json)
-  --cpu-prof            profile acp under streamed load at concurrency 16 instead, and sum its time by layer
+  --cpu-prof            profile acp under load at concurrency 16 instead, and sum its time by layer; with --postgres
+                        four processes of 16 clients each, and 500 runs in progress
 `;
 
 const positive = (name: string, text: string, least = 1): number => {
   const value = Number(text);
   if (!(value >= least)) throw new Error(`--${name} must be a number of at least ${least}`);
   return value;
+};
+
+const isPart = (text: string): text is ScaleOutPart => (scaleOutParts as readonly string[]).includes(text);
+
+const partsOf = (text: string | undefined): ReadonlySet<ScaleOutPart> => {
+  const named = text?.split(',') ?? scaleOutParts;
+  const parts = named.filter(isPart);
+  if (parts.length < named.length) throw new Error(`--only names parts of ${scaleOutParts.join(',')}`);
+  return new Set(parts);
 };
 
 /** Null: the help was asked for. Throws on options that do not exist or make no sense. */
@@ -67,6 +83,7 @@ export const readOptions = (args: readonly string[], defaultJson: string): Optio
       json: { type: 'string', default: defaultJson },
       'cpu-prof': { type: 'boolean', default: false },
       postgres: { type: 'boolean', default: false },
+      only: { type: 'string' },
     },
   });
   if (values.help) return null;
@@ -88,5 +105,6 @@ export const readOptions = (args: readonly string[], defaultJson: string): Optio
     against: values.against === undefined ? undefined : resolve(values.against),
     profile: values['cpu-prof'],
     postgres: values.postgres,
+    only: partsOf(values.only),
   };
 };

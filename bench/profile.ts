@@ -5,15 +5,16 @@ import { applyLoad } from './load.ts';
 import { programAt, type Server, sourceProgram, startAcp } from './servers.ts';
 import { type Answer, acpCall, acpFolder, createAgents } from './workspace.ts';
 
-const requestsAtOnce = 16;
+export const requestsAtOnce = 16;
 const warmUpSeconds = 3;
 const loadSeconds = 8;
 // V8 needs time to stop its profiler and to write the file, which belongs to no run.
-const marginMs = 200;
+export const marginMs = 200;
+export const root = join(import.meta.dirname, '..');
 
 export interface ProfileReport {
-  readonly answer: Answer;
-  readonly tools: boolean;
+  /** What was done. */
+  readonly name: string;
   /** The profile itself, for a viewer. */
   readonly file: string;
   readonly runs: number;
@@ -56,11 +57,9 @@ export const profileAcp = async (
   const file = join(results, `${name}.cpuprofile`);
   copyFileSync(join(profiles, written), file);
   const profile = JSON.parse(readFileSync(file, 'utf8')) as CpuProfile;
-  const root = join(import.meta.dirname, '..');
   const summary = summarizeProfile(profile, root, { fromMs: fromMs + marginMs, toMs: toMs - marginMs });
   return {
-    answer,
-    tools,
+    name: `${answer}${tools ? ', a tool call' : ''}, concurrency ${requestsAtOnce}`,
     file,
     runs: load.runs,
     busyMsPerRun: summary.busyMs / (load.runs * (1 - (2 * marginMs) / (toMs - fromMs))),
@@ -78,9 +77,9 @@ const lines = (title: string, shares: readonly TimeShare[], count: number): stri
     '',
   ].join('\n');
 
-export const profileText = ({ answer, tools, file, runs, busyMsPerRun, summary }: ProfileReport): string =>
+export const profileText = ({ name, file, runs, busyMsPerRun, summary }: ProfileReport): string =>
   [
-    `acp, ${answer}${tools ? ', a tool call' : ''}, concurrency ${requestsAtOnce}: ${runs} runs, main thread busy ${busyMsPerRun.toFixed(2)} ms a run (with the profiler)\n${file}\n`,
+    `acp, ${name}: ${runs} runs, main thread busy ${busyMsPerRun.toFixed(2)} ms a run (with the profiler)\n${file}\n`,
     lines('By layer (self time)', summary.layers, 40),
     lines('By function (self time)', summary.functions, 60),
     lines('Functions of acp with all that they call', summary.inclusive, 60),

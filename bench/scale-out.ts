@@ -14,6 +14,7 @@ import {
   warmUpRuns,
 } from './fleets.ts';
 import { applyLoad } from './load.ts';
+import type { ScaleOutPart } from './options.ts';
 import { startPostgres } from './postgres-server.ts';
 import { busyMs, cpuMs, residentBytes } from './process-usage.ts';
 import { type Program, type Server, startAcp, startSimulator } from './servers.ts';
@@ -26,6 +27,7 @@ const concurrency = 16;
 const manyRuns = 500;
 const thinksMs = 1000;
 
+/** Of what was not measured nothing is there. */
 export interface ScaleOut {
   readonly version: string;
   /** One process on each store, in turns; SQLite is the first of each pair. */
@@ -53,10 +55,10 @@ export interface ScaleOut {
     readonly processors: number;
     /** Most of a process after it, in bytes of memory that is resident. */
     readonly residentBytes: number;
-  };
-  readonly claims: Claims;
+  } | null;
+  readonly claims: Claims | null;
   /** From a frame's arrival at a client of the process that executes to that at a client of another one. */
-  readonly elsewhere: { readonly events: number; readonly p50Ms: number; readonly p99Ms: number };
+  readonly elsewhere: { readonly events: number; readonly p50Ms: number; readonly p99Ms: number } | null;
 }
 
 const measureStores = async (ground: Ground, options: TurnsOptions): Promise<ScaleOut['stores']> => {
@@ -114,7 +116,7 @@ const measureWire = async (ground: Ground, seconds: number): Promise<ScaleOut['w
   return lines;
 };
 
-const measureMany = async (ground: Ground, seconds: number): Promise<ScaleOut['many']> => {
+const measureMany = async (ground: Ground, seconds: number): Promise<NonNullable<ScaleOut['many']>> => {
   const processes = 4;
   const simulator = await startSimulator(ground.folder, { thinksMs });
   const counter = await startWireCounter(await ground.postgres.createDatabase('many'));
@@ -155,7 +157,7 @@ const measureHeldClaims = async (ground: Ground): Promise<Claims> => {
   return claims;
 };
 
-const measureElsewhere = async (ground: Ground): Promise<ScaleOut['elsewhere']> => {
+const measureElsewhere = async (ground: Ground): Promise<NonNullable<ScaleOut['elsewhere']>> => {
   // Slow enough for somebody else to have come by when the words begin.
   const simulator = await startSimulator(ground.folder, { thinksMs: 200, paceMs: 10 });
   const servers = await startFleet(
@@ -174,24 +176,30 @@ export const measureScaleOut = async (
   folder: string,
   program: Program,
   options: TurnsOptions,
+  only: ReadonlySet<ScaleOutPart>,
   note: (text: string) => void,
 ): Promise<ScaleOut | null> => {
   const postgres = await startPostgres(folder);
   if (postgres === null) return null;
   const simulator = await startSimulator(folder);
   const ground: Ground = { folder, program, simulator, postgres };
-  note('PostgreSQL and SQLite in turns');
-  const stores = await measureStores(ground, options);
-  note('one, two and four processes in turns');
-  const fleets = await measureFleets(ground, options);
-  note('round trips, rows and log of a run');
-  const wire = await measureWire(ground, options.seconds * options.rounds);
-  note(`${manyRuns} runs in progress`);
-  const many = await measureMany(ground, options.seconds * options.rounds);
-  note('jobs while an old transaction is held open');
-  const claims = await measureHeldClaims(ground);
-  note('events of a run on another process');
-  const elsewhere = await measureElsewhere(ground);
+  const part = async <T, E>(name: ScaleOutPart, words: string, measure: () => Promise<T>, empty: E): Promise<T | E> => {
+    if (!only.has(name)) return empty;
+    note(words);
+    return measure();
+  };
+  const seconds = options.seconds * options.rounds;
+  const stores = await part('stores', 'PostgreSQL and SQLite in turns', () => measureStores(ground, options), []);
+  const fleets = await part('fleets', 'one, two and four processes in turns', () => measureFleets(ground, options), []);
+  const wire = await part('wire', 'round trips, rows and log of a run', () => measureWire(ground, seconds), []);
+  const many = await part('many', `${manyRuns} runs in progress`, () => measureMany(ground, seconds), null);
+  const claims = await part(
+    'claims',
+    'jobs while an old transaction is held open',
+    () => measureHeldClaims(ground),
+    null,
+  );
+  const elsewhere = await part('elsewhere', 'events of a run on another process', () => measureElsewhere(ground), null);
   await simulator.stop();
   await postgres.stop();
   return { version: postgres.version, stores, fleets, wire, many, claims, elsewhere };
