@@ -1,13 +1,12 @@
 import { copyFileSync, mkdirSync, readdirSync, readFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { type CpuProfile, summarizeProfile } from './cpu-profile.ts';
-import { applyToAll, persistence, startFleet, stopAll } from './fleets.ts';
+import { applyToAll, persistence, startFleet, stopAll, warmUpRuns } from './fleets.ts';
 import { startPostgres } from './postgres-server.ts';
 import { marginMs, type ProfileOptions, type ProfileReport, root } from './profile.ts';
 import { programAt, sourceProgram, startSimulator } from './servers.ts';
 
 const processes = 4;
-const warmUp = { concurrency: 16, seconds: 6 };
 
 const loads = [
   { name: 'json', answer: 'json', thinksMs: 0, limits: { concurrency: 16, seconds: 8 } },
@@ -37,7 +36,7 @@ export const profileFleets = async (
     const startedAt = performance.now();
     const [watched] = await startFleet({ folder, program, simulator }, `${name}-watched`, 1, persistence(url), false);
     const servers = [first, ...others, watched].filter((server) => server !== undefined);
-    await applyToAll(servers, answer, { ...limits, ...warmUp });
+    await applyToAll(servers, answer, { ...limits, seconds: 120, runs: warmUpRuns });
     const fromMs = performance.now() - startedAt;
     const ran = await applyToAll(servers, answer, limits);
     const toMs = performance.now() - startedAt;

@@ -119,32 +119,33 @@ const measureWire = async (ground: Ground, seconds: number): Promise<ScaleOut['w
 const measureMany = async (ground: Ground, seconds: number): Promise<NonNullable<ScaleOut['many']>> => {
   const processes = 4;
   const simulator = await startSimulator(ground.folder, { thinksMs });
-  const counter = await startWireCounter(await ground.postgres.createDatabase('many'));
-  const servers = await startFleet({ ...ground, simulator }, 'many', processes, persistence(counter.url));
-  for (const server of servers)
-    await applyLoad(acpCall(server, 'sse', false), {
-      concurrency: 250,
-      seconds: 60,
-      runs: warmUpRuns,
-      spreadMs: thinksMs,
-    });
+  const database = 'many';
+  const url = await ground.postgres.createDatabase(database);
+  const servers = await startFleet({ ...ground, simulator }, 'many', processes, persistence(url));
+  const each = manyRuns / processes;
+  await applyToAll(servers, 'sse', { concurrency: each, seconds: 120, runs: warmUpRuns, spreadMs: thinksMs });
   const used = (): number => ground.postgres.cpuMs() + servers.reduce((sum, { pid }) => sum + cpuMs(pid), 0);
   const before = { used: used(), busy: busyMs(), at: performance.now() };
   // Arrivals are spread over the second that the model takes: in progress are as many at any moment, and not all at one step.
-  const limits = { concurrency: manyRuns / processes, seconds: Math.max(seconds, 8), spreadMs: thinksMs };
+  const limits = { concurrency: each, seconds: Math.max(seconds, 8), spreadMs: thinksMs };
   const results = await applyToAll(servers, 'sse', limits);
   const tookMs = performance.now() - before.at;
+  const after = { used: used(), busy: busyMs() };
+  // One that is not needed any more is closed 30 s later.
+  const { connections } = await ground.postgres.row<{ connections: number }>(
+    database,
+    `select count(*)::int as connections from pg_stat_activity where datname = '${database}' and application_name = 'acp'`,
+  );
   const added = results.flatMap(({ durations }) => [...durations].map((ms) => ms - thinksMs)).sort((a, b) => a - b);
   const measured = {
     ...{ processes, runs: manyRuns, p50Ms: quantile(added, 0.5), p99Ms: quantile(added, 0.99) },
-    connections: counter.connections().most,
-    processorsUsed: (used() - before.used) / tookMs,
-    processorsBusy: (busyMs() - before.busy) / tookMs,
+    connections,
+    processorsUsed: (after.used - before.used) / tookMs,
+    processorsBusy: (after.busy - before.busy) / tookMs,
     processors: cpus().length,
     residentBytes: Math.max(...servers.map(({ pid }) => residentBytes(pid))),
   };
   await stopAll([...servers, simulator]);
-  await counter.close();
   return measured;
 };
 

@@ -6,8 +6,6 @@ export interface WireCounter {
   readonly url: string;
   /** How often somebody began to ask after an answer, over all connections: what the network's delay is paid for. */
   readonly roundTrips: () => number;
-  /** Connections that are open now, and the most there were at once. */
-  readonly connections: () => { readonly now: number; readonly most: number };
   close(): Promise<void>;
 }
 
@@ -16,11 +14,7 @@ export const startWireCounter = async (target: string): Promise<WireCounter> => 
   const { hostname, port } = new URL(target);
   const sockets = new Set<Socket>();
   let trips = 0;
-  let open = 0;
-  let most = 0;
   const server = createServer({ noDelay: true }, (client) => {
-    open += 1;
-    most = Math.max(most, open);
     const upstream = connect({ host: hostname, port: Number(port), noDelay: true });
     let asking = false;
     client.on('data', (data) => {
@@ -41,9 +35,6 @@ export const startWireCounter = async (target: string): Promise<WireCounter> => 
         upstream.destroy();
       });
     }
-    client.once('close', () => {
-      open -= 1;
-    });
   });
   server.listen(0, '127.0.0.1');
   await once(server, 'listening');
@@ -52,7 +43,6 @@ export const startWireCounter = async (target: string): Promise<WireCounter> => 
   return {
     url: url.href,
     roundTrips: () => trips,
-    connections: () => ({ now: open, most }),
     async close() {
       for (const socket of sockets) socket.destroy();
       server.close();
