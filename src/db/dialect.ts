@@ -133,6 +133,11 @@ export interface SqlDialect {
    */
   readonly isCut?: (error: unknown) => boolean;
   /**
+   * What became of a transaction that failed because the answer to its commit did not come; null: nobody can tell, or the
+   * error is about something else. Waits for a server that is away, within bounds; absent where there are no connections.
+   */
+  readonly outcomeOf?: (error: unknown) => Promise<'committed' | 'rolled back' | null>;
+  /**
    * Tells the query planner what to expect, where the database does not find out by itself. Such numbers hold until they
    * are changed here, so that a plan is the same in every store and on every day.
    */

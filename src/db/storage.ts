@@ -72,14 +72,24 @@ export const createStorage = (
   const queue = dialect.lanes === undefined ? new CommitQueue(dialect) : new CommitLanes(dialect.lanes);
   const inOne = async <T>(work: (transaction: Transaction<Tables>) => Promise<T>): Promise<T> => {
     refuseInTransaction();
-    for (let attempt = 1; ; attempt += 1)
+    for (let attempt = 1; ; attempt += 1) {
+      const end: { result?: T } = {};
+      const done = losesFirst && attempt === 1 ? losing(work) : work;
       try {
-        const done = losesFirst && attempt === 1 ? losing(work) : work;
-        return await root.transaction().execute((transaction) => inTransaction.run(true, () => done(transaction)));
+        return await root.transaction().execute((transaction) =>
+          inTransaction.run(true, async () => {
+            end.result = await done(transaction);
+            return end.result;
+          }),
+        );
       } catch (error) {
-        if (attempt === maxAttempts || !isPassing(error)) throw translateStoreError(dialect.classify, error);
+        const outcome = await dialect.outcomeOf?.(error);
+        if (outcome === 'committed') return end.result as T;
+        if (attempt === maxAttempts || !(outcome === 'rolled back' || isPassing(error)))
+          throw translateStoreError(dialect.classify, error);
         await setTimeout(Math.random() * pauseMs * 2 ** attempt);
       }
+    }
   };
   const lines = createWorkLines();
   const handle: StoreHandle = {

@@ -20,6 +20,10 @@ export interface CuttingProxy {
   readonly cuts: number;
   /** Cuts all that is open now; nothing is let in until `open`. */
   shut(): void;
+  /** What is open stays so; nothing more is let in until `open`. */
+  refuse(): void;
+  /** Whoever connects from now on comes to this server. */
+  lead(server: string): void;
   open(): void;
   close(): Promise<void>;
 }
@@ -33,11 +37,21 @@ const addressOf = (url: string) => {
   return host === null ? { host: hostname, port: number } : { path: `${host}/.s.PGSQL.${number}` };
 };
 
+const bindMessage = 'B'.charCodeAt(0);
+const longestBound = 80;
+
+/** Whether a client sends a commit by itself: by its text, or as the statement without values that its session has kept. */
+export const isCommitAlone = (piece: Buffer): boolean =>
+  piece.includes('\u0000commit\u0000')
+    ? !piece.includes('isolation level')
+    : piece[0] === bindMessage && piece.length < longestBound;
+
 /** Stands between a process and its server of PostgreSQL, and cuts connections where a test says so. */
 export const startCuttingProxy = async (server: string): Promise<CuttingProxy> => {
   const sockets = new Set<Socket>();
   let isShut = false;
   let cuts = 0;
+  let address = addressOf(server);
   const keep = (socket: Socket): Socket => {
     sockets.add(socket.on('close', () => sockets.delete(socket)).on('error', () => undefined));
     return socket;
@@ -48,7 +62,7 @@ export const startCuttingProxy = async (server: string): Promise<CuttingProxy> =
       client.destroy();
       return;
     }
-    const upstream = keep(connect(addressOf(server)));
+    const upstream = keep(connect(address));
     let isCut = false;
     const cut = (kind: Cut, piece: Buffer): void => {
       isCut = true;
@@ -99,6 +113,12 @@ export const startCuttingProxy = async (server: string): Promise<CuttingProxy> =
     shut() {
       isShut = true;
       destroyAll();
+    },
+    refuse() {
+      isShut = true;
+    },
+    lead(to: string) {
+      address = addressOf(to);
     },
     open() {
       isShut = false;

@@ -3,6 +3,7 @@ import type { PoolClient } from 'pg';
 import { translateStoreError } from '../store-failure.ts';
 import { CommitInDoubtError, classifyPostgres, isConflict, isCut } from './failure.ts';
 import type { Answer, Sent } from './pipeline.ts';
+import { markOf, readMark, type TransactionMark } from './transaction-marks.ts';
 
 export type SendOutcome =
   | { readonly answers: readonly Answer[] }
@@ -17,12 +18,17 @@ export interface Sending {
   readonly unit: readonly Sent[];
   /** Before statements that are sent as a whole transaction. */
   readonly group: readonly Sent[];
+  /** Bounds what a process that stands still takes between two messages of a transaction. */
+  readonly idle: Sent;
   send(client: PoolClient, statements: readonly Sent[]): Promise<SendOutcome>;
   /** In place of one that was lost. */
   reconnect(): Promise<PoolClient>;
 }
 
 const writing: ReadonlySet<string> = new Set(['INSERT', 'UPDATE', 'DELETE', 'MERGE']);
+
+// No more than these: what was written in another way is in doubt, too.
+const reads = /^\s*(select|savepoint|release|rollback)\b/i;
 
 const resultOf = <R>({ command, rowCount, rows }: Answer): QueryResult<R> =>
   writing.has(command) ? { rows: rows as R[], numAffectedRows: BigInt(rowCount ?? 0) } : { rows: rows as R[] };
@@ -47,6 +53,10 @@ export class PostgresConnection implements DatabaseConnection {
   /** That another transaction was in the way of a part of this one, which then has to be done again as a whole. */
   #conflict: unknown = null;
   #failedAt = -1;
+  /** A statement of the open transaction may have written. */
+  #wrote = false;
+  /** Of the open transaction, once the server has told it. */
+  #mark: TransactionMark | null = null;
 
   constructor(client: PoolClient, sending: Sending) {
     this.#client = client;
@@ -67,8 +77,17 @@ export class PostgresConnection implements DatabaseConnection {
     // Alone a statement is its own transaction, in which the bound on its time is set first.
     const before = this.#state === 'open' ? [] : this.#state === 'asked for' ? this.#opening : this.#sending.alone;
     if (this.#state === 'asked for') this.#state = 'open';
-    const outcome = await this.#sending.send(this.#client, [...before, ...statements]);
-    if ('answers' in outcome) return outcome.answers.slice(before.length);
+    const mark = this.#state === 'open' ? this.#asksMark(statements) : null;
+    const answers = await this.#send(mark === null ? [...before, ...statements] : [...before, ...statements, mark]);
+    if (mark === null) return answers.slice(before.length);
+    this.#mark = readMark(this.#client, answers.at(-1) as Answer);
+    this.#wrote = this.#mark !== null;
+    return answers.slice(before.length, -1);
+  }
+
+  async #send(statements: readonly Sent[]): Promise<readonly Answer[]> {
+    const outcome = await this.#sending.send(this.#client, statements);
+    if ('answers' in outcome) return outcome.answers;
     if (outcome.lost) this.#lost ??= outcome;
     if (this.#state === 'open' && isConflict(outcome.error)) this.#conflict ??= outcome.error;
     throw outcome.error;
@@ -80,10 +99,34 @@ export class PostgresConnection implements DatabaseConnection {
    */
   async executeWhole(statements: readonly Sent[]): Promise<readonly Answer[]> {
     const { group } = this.#sending;
-    const outcome = await this.#sending.send(this.#client, [...group, ...statements, commit]);
-    if ('answers' in outcome) return outcome.answers.slice(group.length, -1);
+    return (await this.#inOne([...group, ...statements, commit], group.length)).slice(group.length, -1);
+  }
+
+  /**
+   * The same with its commit in a message of its own, after the server has told by what it can be asked for: the locks are
+   * held for a round trip. Throws CommitInDoubtError where that commit was not answered.
+   */
+  async executeMarked(statements: readonly Sent[]): Promise<void> {
+    const { group, idle } = this.#sending;
+    const before = [...group, idle];
+    this.begin();
+    const asked = this.#asksMark(statements);
+    const answers = await this.#inOne([...before, ...statements, ...(asked === null ? [] : [asked])], before.length);
+    if (asked !== null) this.#mark = readMark(this.#client, answers.at(-1) as Answer);
+    this.#state = 'open';
+    try {
+      await this.commit();
+    } catch (error) {
+      await this.rollback();
+      throw error;
+    }
+  }
+
+  async #inOne(statements: readonly Sent[], before: number): Promise<readonly Answer[]> {
+    const outcome = await this.#sending.send(this.#client, statements);
+    if ('answers' in outcome) return outcome.answers;
     if (outcome.lost) this.#lost ??= outcome;
-    this.#failedAt = outcome.at - group.length;
+    this.#failedAt = outcome.at - before;
     this.#state = 'open';
     await this.rollback();
     throw outcome.error;
@@ -115,6 +158,8 @@ export class PostgresConnection implements DatabaseConnection {
     this.#opening = this.#sending.unit;
     this.#state = 'asked for';
     this.#conflict = null;
+    this.#wrote = false;
+    this.#mark = null;
   }
 
   async commit(): Promise<void> {
@@ -124,8 +169,11 @@ export class PostgresConnection implements DatabaseConnection {
     this.#state = 'open';
     if (wasOpen) {
       if (this.#lost !== null) throw this.#lost.error;
-      const [answer] = await this.execute([commit]).catch((error: unknown) => {
-        throw this.#lost === null && !isCut(error) ? error : new CommitInDoubtError(error);
+      // Not told with what was written, by a connection of which nothing was known then.
+      if (this.#wrote && this.#mark === null && markOf(this.#client) !== null) await this.execute([]);
+      const [answer] = await this.#send([commit]).catch((error: unknown) => {
+        const isDoubtful = this.#wrote && (this.#lost !== null || isCut(error));
+        throw isDoubtful ? new CommitInDoubtError(error, this.#mark) : error;
       });
       // The tag of a commit after a statement that failed; somebody caught its error outside of a part.
       if (answer?.command === 'ROLLBACK')
@@ -139,7 +187,7 @@ export class PostgresConnection implements DatabaseConnection {
     const wasOpen = this.#state === 'open';
     this.#state = 'open';
     if (wasOpen && this.#lost === null)
-      await this.execute([rollback]).catch((error: unknown) => {
+      await this.#send([rollback]).catch((error: unknown) => {
         this.#lost ??= { error };
       });
     this.#state = 'free';
@@ -148,6 +196,13 @@ export class PostgresConnection implements DatabaseConnection {
   release(): void {
     if (!this.#released) this.#client.release(this.lost);
     this.#released = true;
+  }
+
+  /** What asks for the mark with the first statements that write, so that it is known before the commit is sent. */
+  #asksMark(statements: readonly Sent[]): Sent | null {
+    if (this.#mark !== null) return null;
+    this.#wrote ||= !statements.every(({ sql }) => reads.test(sql));
+    return this.#wrote ? markOf(this.#client) : null;
   }
 
   async #reconnect(): Promise<void> {
@@ -160,3 +215,6 @@ export class PostgresConnection implements DatabaseConnection {
     this.#lost = null;
   }
 }
+
+/** Work with a connection of its own. */
+export type OnConnection = <T>(work: (connection: PostgresConnection) => Promise<T>) => Promise<T>;

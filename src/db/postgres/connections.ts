@@ -6,8 +6,8 @@ import type { ServerAddress } from './connection-string.ts';
 import { ConnectionLostError, NoFreeConnectionError, NotConnectedError } from './failure.ts';
 import { type HoldNote, heldQuery, isHeld, readHoldNote } from './hold-note.ts';
 import { createOutage, type Patience } from './outage.ts';
-import { type Sent, sendTogether } from './pipeline.ts';
-import { recogniseSession } from './session-statements.ts';
+import { isWrite, type Sent, sendTogether } from './pipeline.ts';
+import { recogniseServer } from './transaction-marks.ts';
 
 export interface ConnectionsOptions {
   readonly address: ServerAddress;
@@ -34,8 +34,6 @@ const types = {
 
 // SQLSTATE: read_only_sql_transaction.
 const readOnlyTransaction = '25006';
-// Told here, since the server looks at the locks of the move first, and then at what a transaction may do.
-const writes = /^\s*(insert|update|delete|merge)\b|^\s*with\b.*\b(insert\s+into|update|delete\s+from)\b/is;
 const idleMs = 30_000;
 // What a request waits for a server that has just gone away: a restart, or another way to it, takes no longer.
 const reconnectMs = 5000;
@@ -72,13 +70,18 @@ export const createConnections = ({ address, most, commandTimeoutMs, failed }: C
   // The one that has a connection hears of its loss by the answer; without a listener it would end the process.
   pool.on('connect', (client) => {
     client.on('error', () => undefined);
-    recogniseSession(client).catch(() => undefined);
+    recogniseServer(client).catch(() => undefined);
   });
   pool.on('error', (error) => failed(new ConnectionLostError(error)));
 
   const outage = createOutage();
   const limit = String(commandTimeoutMs);
   const bound: Sent = { sql: `select set_config('statement_timeout', $1, true)`, parameters: [limit], returns: false };
+  const idle: Sent = {
+    sql: `select set_config('idle_in_transaction_session_timeout', $1, true)`,
+    parameters: [String(idleInUnitMs)],
+    returns: false,
+  };
   const boundOfUnit: Sent = {
     sql: `select set_config('statement_timeout', $1, true), set_config('idle_in_transaction_session_timeout', $2, true)`,
     parameters: [limit, String(idleInUnitMs)],
@@ -129,9 +132,11 @@ export const createConnections = ({ address, most, commandTimeoutMs, failed }: C
     get group() {
       return opening.group;
     },
+    idle,
     async send(client, statements) {
       if (heldFor !== null) {
-        const at = statements.findIndex(({ sql }) => writes.test(sql));
+        // Told here, since the server looks at the locks of the move first, and then at what a transaction may do.
+        const at = statements.findIndex(isWrite);
         if (at >= 0) return { error: heldFor, at, lost: false };
       }
       // However many there are: where packets are dropped on the way, nothing else would ever end it.

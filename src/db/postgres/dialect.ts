@@ -4,7 +4,7 @@ import type { Logger } from '../../core/logger.ts';
 import type { SqlDialect, StoreSize } from '../dialect.ts';
 import { ConditionFailedError, type Statement } from '../statement.ts';
 import { namedTables, type Tables } from '../tables.ts';
-import type { PostgresConnection } from './connection.ts';
+import type { OnConnection, PostgresConnection } from './connection.ts';
 import type { Connections } from './connections.ts';
 import { postgresKyselyDialect } from './driver.ts';
 import { classifyPostgres, isConflict, isCut } from './failure.ts';
@@ -14,6 +14,7 @@ import type { Sent } from './pipeline.ts';
 import type { Replica } from './replica.ts';
 import { describePostgresSchema, postgresNames } from './schema.ts';
 import { storedColumns } from './stored-columns.ts';
+import { createUnansweredCommits } from './unanswered-commits.ts';
 
 export interface PostgresDialectOptions {
   readonly connections: Connections;
@@ -72,7 +73,9 @@ export const createPostgresDialect = ({
   };
 
   // It has a patience of its own.
-  const commit = createGroupCommit((work) => on(work, { patient: false }), outage, lanes);
+  const onConnection: OnConnection = (work) => on(work, { patient: false });
+  const outcomeOf = createUnansweredCommits(onConnection, outage, log);
+  const commit = createGroupCommit(onConnection, outage, lanes, outcomeOf);
 
   /** In the open transaction of the connection; how many rows they changed. */
   const execute = async (connection: PostgresConnection, statements: readonly Statement[]): Promise<number> => {
@@ -138,6 +141,7 @@ export const createPostgresDialect = ({
     readsPastLocks: true,
     isConflict,
     isCut,
+    outcomeOf,
     // It finds out by itself, by autovacuum.
     describeSelectivity: async () => undefined,
     refreshSelectivity: async () => undefined,

@@ -1,5 +1,6 @@
 import { systemCode } from '../../core/files/system-code.ts';
 import type { StoreFailure } from '../dialect.ts';
+import type { TransactionMark } from './transaction-marks.ts';
 
 /** The connection was cut: what was under way may be done or not. */
 export class ConnectionLostError extends Error {
@@ -23,14 +24,17 @@ export class NotConnectedError extends Error {
   }
 }
 
-/** The connection was cut while a transaction was committed, and nobody can tell whether it was. */
+/** The connection was cut while a transaction was committed: its answer does not tell whether it was. */
 export class CommitInDoubtError extends Error {
   /** SQLSTATE 08007, transaction_resolution_unknown. */
   readonly code = '08007';
+  /** By what the server can be asked; null: nobody can tell. */
+  readonly mark: TransactionMark | null;
 
-  constructor(cause: unknown) {
+  constructor(cause: unknown, mark: TransactionMark | null = null) {
     super('The connection to PostgreSQL was lost before it said whether a transaction is committed.', { cause });
     this.name = 'CommitInDoubtError';
+    this.mark = mark;
   }
 }
 

@@ -1,10 +1,12 @@
 import { systemCode } from '../../core/files/system-code.ts';
 import type { Condense, UnitResult } from '../dialect.ts';
 import { ConditionFailedError, type Statement } from '../statement.ts';
+import type { OnConnection, PostgresConnection } from './connection.ts';
 import { mergeInserts } from './merged-inserts.ts';
 import type { Outage } from './outage.ts';
 import type { Sent } from './pipeline.ts';
-import { createSureSending, type OnConnection } from './sure-sending.ts';
+import { createSureSending, type Manner } from './sure-sending.ts';
+import type { CommitOutcome } from './unanswered-commits.ts';
 
 type Unit = readonly Statement[];
 type UnitEnd = UnitResult | Promise<UnitResult>;
@@ -73,11 +75,22 @@ const bounded = (most: number) => {
  * written alone, and those before and after it again together, so that each is all or nothing, the order stands, and
  * nobody fails for another one.
  */
-export const createGroupCommit = (onConnection: OnConnection, outage: Outage, mostWaiting: number) => {
+export const createGroupCommit = (
+  onConnection: OnConnection,
+  outage: Outage,
+  mostWaiting: number,
+  outcomeOf: (error: unknown) => Promise<CommitOutcome>,
+) => {
   const waiting = bounded(mostWaiting);
-  const transaction = createSureSending(onConnection, outage, async (connection, statements, lockMs) => {
-    await connection.executeWhole([lockBound(lockMs), ...statements.map(sent)]);
-  });
+  const send = async (
+    connection: PostgresConnection,
+    statements: readonly Statement[],
+    { lockMs, isMarked }: Manner,
+  ): Promise<void> => {
+    const all = [lockBound(lockMs), ...statements.map(sent)];
+    await (isMarked ? connection.executeMarked(all) : connection.executeWhole(all));
+  };
+  const transaction = createSureSending(onConnection, outage, send, outcomeOf);
 
   const alone = async (unit: Unit, condense: Condense, lockMs = aloneLockMs): Promise<UnitResult> => {
     const end = await transaction(condense(unit), unit, lockMs);

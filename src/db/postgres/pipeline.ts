@@ -16,6 +16,10 @@ export interface Sent {
   readonly returns?: boolean;
 }
 
+const writes = /^\s*(insert|update|delete|merge)\b|^\s*with\b.*\b(insert\s+into|update|delete\s+from)\b/is;
+
+export const isWrite = ({ sql }: Sent): boolean => writes.test(sql);
+
 type Outcome = { readonly answers: readonly Answer[] } | { readonly error: unknown; readonly at: number };
 
 /** The part of the driver's connection that writes messages of the extended query protocol. */

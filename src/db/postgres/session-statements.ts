@@ -70,8 +70,10 @@ export const leaveSession = (client: ClientBase): void => void sessions.delete(c
  * its own when they connect; the server gives that of the process which answers from then on. Until it is known, and where
  * it is not, statements are unnamed.
  */
-export const recogniseSession = async (client: ClientBase): Promise<void> => {
+export const recogniseSession = async (client: ClientBase): Promise<boolean> => {
   const { rows } = await client.query<{ pid: number }>('select pg_catalog.pg_backend_pid() as pid');
   const announced = (client as unknown as { readonly processID: number | null }).processID;
-  if (announced !== null && rows[0]?.pid === announced) sessions.set(client, new SessionStatements());
+  const isSession = announced !== null && rows[0]?.pid === announced;
+  if (isSession) sessions.set(client, new SessionStatements());
+  return isSession;
 };

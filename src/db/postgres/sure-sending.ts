@@ -1,12 +1,11 @@
 import { systemCode } from '../../core/files/system-code.ts';
 import type { StoreFailure } from '../dialect.ts';
 import type { Statement } from '../statement.ts';
-import type { PostgresConnection } from './connection.ts';
+import type { OnConnection, PostgresConnection } from './connection.ts';
 import { CommitInDoubtError, classifyPostgres, isConflict } from './failure.ts';
 import type { Outage } from './outage.ts';
 import type { Sent } from './pipeline.ts';
-
-export type OnConnection = <T>(work: (connection: PostgresConnection) => Promise<T>) => Promise<T>;
+import type { CommitOutcome } from './unanswered-commits.ts';
 
 /** A transaction that was not committed, or of which nobody knows. */
 export interface TransactionFailure {
@@ -17,7 +16,17 @@ export interface TransactionFailure {
   readonly isLost: boolean;
 }
 
-type Attempt = TransactionFailure & { readonly isSent: boolean };
+type Attempt = TransactionFailure & {
+  /** Null: nothing of it can be in the store. */
+  readonly doubt: CommitInDoubtError | null;
+};
+
+/** How a transaction is sent. */
+export interface Manner {
+  readonly lockMs: number;
+  /** So that the server can be asked what became of it: nothing in it would say so, if it were sent again. */
+  readonly isMarked: boolean;
+}
 
 type Verdict = 'committed' | 'failed' | 'later';
 
@@ -63,25 +72,26 @@ const isResendable = (statements: readonly Statement[]): boolean =>
 export const createSureSending = (
   onConnection: OnConnection,
   outage: Outage,
-  send: (connection: PostgresConnection, statements: readonly Statement[], lockMs: number) => Promise<void>,
+  send: (connection: PostgresConnection, statements: readonly Statement[], how: Manner) => Promise<void>,
+  outcomeOf: (error: unknown) => Promise<CommitOutcome>,
 ) => {
-  const once = (statements: readonly Statement[], lockMs: number): Promise<Attempt | null> => {
-    let isSent = false;
-    return onConnection(async (connection) => {
-      isSent = true;
+  const once = (statements: readonly Statement[], how: Manner): Promise<Attempt | null> =>
+    onConnection(async (connection) => {
       try {
-        await send(connection, statements, lockMs);
+        await send(connection, statements, how);
         return null;
       } catch (error) {
-        return { error, failed: statements[connection.failedAt - 1] ?? null, isLost: connection.lost, isSent };
+        const isInDoubt = error instanceof CommitInDoubtError;
+        const isLost = connection.lost || isInDoubt;
+        const doubt = isInDoubt ? error : isLost && !how.isMarked ? new CommitInDoubtError(error) : null;
+        return { error, failed: statements[connection.failedAt - 1] ?? null, isLost, doubt };
       }
-    }).catch((error: unknown) => ({ error, failed: null, isLost: true, isSent }));
-  };
+    }).catch((error: unknown) => ({ error, failed: null, isLost: true, doubt: null }));
 
   /** One that lost against another transaction left nothing behind. */
-  const attempt = async (statements: readonly Statement[], lockMs: number): Promise<Attempt | null> => {
+  const attempt = async (statements: readonly Statement[], how: Manner): Promise<Attempt | null> => {
     for (let count = 1; ; count += 1) {
-      const end = await once(statements, lockMs);
+      const end = await once(statements, how);
       if (end === null || end.isLost || !isConflict(end.error) || count === maxConflicts) return end;
     }
   };
@@ -108,13 +118,18 @@ export const createSureSending = (
     return 'failed';
   };
 
-  const unanswered = ({ error, isSent }: Attempt, course: Course, units: readonly Statement[]): Verdict => {
-    if (isSent) course.doubt ??= new CommitInDoubtError(error);
-    return course.doubt === null || isResendable(units) ? 'later' : 'failed';
+  const unanswered = async ({ doubt }: Attempt, course: Course, { isMarked }: Manner): Promise<Verdict> => {
+    if (doubt === null) return 'later';
+    if (isMarked) {
+      const outcome = await outcomeOf(doubt);
+      if (outcome !== null) return outcome === 'committed' ? 'committed' : 'later';
+    }
+    course.doubt ??= doubt;
+    return isMarked ? 'failed' : 'later';
   };
 
-  const judged = async (end: Attempt, course: Course, units: readonly Statement[]): Promise<Verdict> => {
-    const verdict = await (end.isLost ? unanswered(end, course, units) : answered(end.error, course, units));
+  const judged = async (end: Attempt, course: Course, units: readonly Statement[], how: Manner): Promise<Verdict> => {
+    const verdict = await (end.isLost ? unanswered(end, course, how) : answered(end.error, course, units));
     course.wasAway = true;
     return verdict;
   };
@@ -132,10 +147,12 @@ export const createSureSending = (
   ): Promise<TransactionFailure | null> => {
     const isTriedAgain = patience();
     const course: Course = { doubt: null, wasAway: false };
+    const isMarked = !isResendable(units);
     for (;;) {
-      const end = await attempt(statements, course.doubt === null ? lockMs : resentLockMs);
+      const how = { isMarked, lockMs: course.doubt === null ? lockMs : resentLockMs };
+      const end = await attempt(statements, how);
       if (end === null) return null;
-      const verdict = await judged(end, course, units);
+      const verdict = await judged(end, course, units, how);
       if (verdict === 'committed') return null;
       if (verdict === 'later' && (await isTriedAgain(end.error))) continue;
       return course.doubt === null ? end : { error: course.doubt, failed: null, isLost: true };
