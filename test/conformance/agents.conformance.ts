@@ -1,5 +1,6 @@
 import assert from 'node:assert/strict';
 import { type Api, assertProblem, type Body, errorPaths, unique } from './api.ts';
+import { agentGone, agentInForce } from './in-force.ts';
 import { rule } from './rule.ts';
 import { getRun } from './run-calls.ts';
 
@@ -104,6 +105,7 @@ rule('AGENT-12 AGENT-46', 'delete takes all versions; what names the agent stays
   const parent = await api.agent({ callableAgentNames: [child] });
   const { runId } = (await api.run(child, 'Hi')).body;
   assert.equal((await api.del(`/api/agents/${child}`)).status, 204);
+  await agentGone(api, child);
   assertProblem(await api.del(`/api/agents/${child}`), 404, 'agent-not-found');
   assertProblem(await api.run(child, 'Hi'), 404, 'agent-not-found');
   assert.equal((await getRun(api, runId)).agentName, child);
@@ -120,12 +122,14 @@ rule(
   async (api) => {
     const name = await api.agent({ instructions: 'One.' });
     await api.put(`/api/agents/${name}`, { name, model: { ...model, model: 'demo-2' }, instructions: 'Two.' });
+    await agentInForce(api, name, 2);
     assert.equal((await api.run(name, 'Hi')).body.agentVersion, 2);
     const back = await api.post(`/api/agents/${name}/rollback`, { version: 1 });
     assert.deepEqual(
       [back.status, back.body.version, back.body.restoredFrom, back.body.instructions],
       [200, 3, 1, 'One.'],
     );
+    await agentInForce(api, name, 3);
     const run = (await api.run(name, 'Hi')).body;
     assert.deepEqual([run.agentVersion, run.modelId], [3, 'demo-1']);
     const missing = await api.post(`/api/agents/${name}/rollback`, { version: 9 });

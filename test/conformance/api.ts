@@ -1,5 +1,6 @@
 import assert from 'node:assert/strict';
 import { randomUUID } from 'node:crypto';
+import { watcherAgent } from './fleet-traffic.ts';
 import { secondOwnerOf } from './second-owner.ts';
 import { type Send, secondTenantOf } from './second-tenant.ts';
 import type { Target } from './server.ts';
@@ -46,6 +47,8 @@ export interface Api {
   /** The same service with another credential; null: none. */
   as(token: string | null): Api;
   inTenant(tenant: string): Api;
+  /** The same caller at each process that serves, past the proxy; only itself where one serves. */
+  readonly processes: readonly Api[];
   /** An API key with these scopes, as a client. */
   withKey(role: string, scopes: readonly string[]): Promise<Api>;
   /** Creates an agent on the scripted model and returns its name. */
@@ -83,6 +86,7 @@ const senderOf =
     const sent = more.raw ?? (body === undefined ? undefined : JSON.stringify(body));
     const headers = {
       authorization: `Bearer ${token}`,
+      'user-agent': watcherAgent,
       ...(body === undefined ? {} : { 'content-type': 'application/json' }),
       ...more.headers,
     };
@@ -129,6 +133,9 @@ export const createApi = (target: Target, token: string | null = target.token, t
     },
     as: (other) => createApi(target, other, tenant),
     inTenant: (other) => createApi(target, token, other),
+    get processes() {
+      return target.processes?.map((process) => createApi(process, token, tenant)) ?? [api];
+    },
     async withKey(role, scopes) {
       const answer = await call('POST', '/api/api-keys', { name: unique('key'), role, scopes });
       assert.equal(answer.status, 200, answer.text);

@@ -1,6 +1,7 @@
 import assert from 'node:assert/strict';
 import { eventually } from '../support/eventually.ts';
 import { type Answer, type Api, assertProblem, type Body, errorPaths, type Frame, unique } from './api.ts';
+import { agentGone, approvalRulesInForce } from './in-force.ts';
 import { rule } from './rule.ts';
 
 const unknownId = '0190b6a2-0000-7000-8000-000000000000';
@@ -268,10 +269,12 @@ rule('APPR-18 RULE-3 RULE-4', 'what is remembered becomes a standing rule for th
   assert.deepEqual(others, []);
   assert.deepEqual([stored.toolName, stored.argumentConditions], ['guarded', []]);
   assert.match(stored.argumentsHash, /^[0-9a-f]{64}$/);
+  await approvalRulesInForce(api);
   assert.equal((await next(api, here, { message: call })).body.output, 'Result: paid 250');
   const second = await paused(api, here, 'call guarded {"amount":251}');
   await next(api, here, { approvals: [yes(second.approvals[0].requestId, { remember: true })] });
   assert.equal((await rules())[0].argumentsHash, null);
+  await approvalRulesInForce(api);
   assert.equal((await next(api, here, { message: 'call guarded {"amount":1}' })).body.output, 'Result: paid 1');
   const other = await world(api);
   await paused(api, other, call);
@@ -437,6 +440,7 @@ rule('APPR-36', 'a tool that the agent has lost fails the continuation, not the 
   const here = await world(api);
   const { rows } = await mailed(api, here, 'call guarded {"amount":5}');
   assert.equal((await api.del(`/api/agents/${here.agent}`)).status, 204);
+  await agentGone(api, here.agent);
   const answer = await decide(api, rows[0], true);
   assert.deepEqual([answer.status, answer.body.status], [200, 'Approved'], answer.text);
   assert.equal((await logOf(api, answer.body.continuationRunId)).at(-1)?.event, 'run.failed');
@@ -574,6 +578,7 @@ rule('RULE-5 RULE-6 RULE-7', 'a call runs unasked where every condition certainl
   const { agent: agentName } = here;
   const runsUnasked = async (argumentConditions: unknown[]): Promise<boolean> => {
     const { id } = (await createRule(api, { agentName, toolName: 'guarded', argumentConditions })).body;
+    await approvalRulesInForce(api);
     const { status } = (await next(api, here, { message: 'call guarded {"amount":250,"customer":{"tier":"gold"}}' }))
       .body;
     assert.equal((await api.del(`/api/approvals/rules/${id}`)).status, 204);
@@ -607,6 +612,7 @@ rule(
     await createRule(api, { agentName: here.agent, toolName: 'guarded', argumentConditions: conditions(1) });
     await paused(api, here, call.message);
     const { body: made } = await createRule(api, { toolName: 'guarded', argumentConditions: conditions(77) });
+    await approvalRulesInForce(api);
     assert.equal((await next(api, here, call)).body.output, 'Result: paid 77');
     const other = await world(api);
     assert.equal((await next(api, other, call)).body.output, 'Result: paid 77');
@@ -616,6 +622,7 @@ rule(
     assertProblem(await api.del(`/api/approvals/rules/${made.id}`), 404, 'not-found');
     assertProblem(await api.del(`/api/approvals/rules/${unknownId}`), 404, 'not-found');
     assert.equal((await api.del('/api/approvals/rules/x')).status, 400);
+    await approvalRulesInForce(api);
     await paused(api, here, call.message);
     for (const method of ['PUT', 'PATCH'])
       assert.ok([404, 405].includes((await api.call(method, `/api/approvals/rules/${made.id}`, {})).status));

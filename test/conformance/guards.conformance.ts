@@ -1,5 +1,7 @@
 import assert from 'node:assert/strict';
+import { isDeepStrictEqual } from 'node:util';
 import { type Answer, type Api, assertProblem, type Body, type Frame, unique } from './api.ts';
+import { inForce } from './in-force.ts';
 import { rule } from './rule.ts';
 
 const pattern = {
@@ -226,9 +228,11 @@ rule(
     const masked = await streamOf(api, agent, message);
     assert.deepEqual(found(masked), [['content.masked', 'SkillResource', 'pattern', 'pii:Email']]);
     await save('It is project zeus.');
-    assert.deepEqual(found(await streamOf(api, agent, message)), [
-      ['content.blocked', 'SkillResource', 'pattern', 'denied-term:0'],
-    ]);
+    const blocked = [['content.blocked', 'SkillResource', 'pattern', 'denied-term:0']];
+    await inForce(api, 'the edited skill is inspected', async (process) =>
+      isDeepStrictEqual(found(await streamOf(process, agent, message)), blocked),
+    );
+    assert.deepEqual(found(await streamOf(api, agent, message)), blocked);
   },
   guarded,
 );

@@ -1,6 +1,7 @@
 import assert from 'node:assert/strict';
 import { eventually } from '../support/eventually.ts';
 import { type Api, assertProblem, type Body, unique } from './api.ts';
+import { agentGone } from './in-force.ts';
 import { rule } from './rule.ts';
 import { cancel, ended, enqueue, getRun, idsOf, open } from './run-calls.ts';
 
@@ -89,6 +90,7 @@ rule('JOB-36 JOB-38', 'a job that fails says why in words of the service', async
   const holder = await open(api, agent, { message: 'wait', sessionId });
   const runId = await enqueue(api, agent, { message: 'Hi', sessionId, concurrency: 'Enqueue' });
   assert.equal((await api.del(`/api/agents/${agent}`)).status, 204);
+  await agentGone(api, agent);
   await cancel(api, holder.runId);
   const job = await endedJob(api, runId);
   assert.deepEqual([job.status, job.errorCode, job.attempt], ['Failed', 'agent-not-found', job.maxAttempts]);

@@ -4,13 +4,15 @@ import { type Api, assertProblem, type Body } from './api.ts';
 import { rule } from './rule.ts';
 import { only, open } from './run-calls.ts';
 
-// Circuits, places of calls and what is known of a provider's health are a process's own.
-const perProcess = true;
+const circuit = 'MODEL-16: one breaker per provider and process';
 const breaking = (BreakDuration: string) => ({
-  perProcess,
+  perProcess: circuit,
   settings: { 'Service:CircuitBreaker:FailureThreshold': '2', 'Service:CircuitBreaker:BreakDuration': BreakDuration },
 });
-const single = { perProcess, settings: { 'Service:ModelConcurrency:MaxConcurrentCallsPerProvider': '1' } };
+const single = {
+  perProcess: 'MODEL-21: calls in progress per provider name and process',
+  settings: { 'Service:ModelConcurrency:MaxConcurrentCallsPerProvider': '1' },
+};
 
 const healthOf = async (api: Api, provider: string, query = ''): Promise<Body> => {
   const answer = await api.get(`/api/models/health/${provider}${query}`);
@@ -47,7 +49,7 @@ rule(
     assert.equal(await statusInCatalog(api, 'catalog'), 'Unhealthy');
     assert.equal(await statusInCatalog(api, 'demo'), 'Unknown');
   },
-  { perProcess },
+  { perProcess: 'MODEL-33: health is that of the check and of the breaker, which is a process’s own' },
 );
 
 rule(
@@ -100,7 +102,7 @@ rule(
     assert.equal((await healthOf(api, 'demo')).circuitOpen, false);
   },
   {
-    perProcess,
+    perProcess: circuit,
     settings: { 'Service:CircuitBreaker:FailureThreshold': '1', 'Service:CircuitBreaker:Enabled': 'false' },
   },
 );

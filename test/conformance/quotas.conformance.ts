@@ -1,5 +1,6 @@
 import assert from 'node:assert/strict';
 import { type Answer, type Api, assertProblem, type Body, errorPaths, unique } from './api.ts';
+import { quotasInForce } from './in-force.ts';
 import { rule } from './rule.ts';
 import { ended, enqueue, logOf, namesOf, open } from './run-calls.ts';
 
@@ -63,6 +64,7 @@ rule(
     assert.equal(refused(await api.run(agent, 'Hi')).quotaMetric, 'Runs');
     const saved = await save(api, { period: 'Daily', maxRuns: 0, enabled: false });
     assert.equal(saved.enabled, false);
+    await quotasInForce(api);
     ran(await api.run(agent, 'Hi'));
   }),
 );
@@ -100,11 +102,13 @@ rule(
     await save(api, { agentName: agent, period: 'Daily', maxRuns: 0 });
     assert.match(refused(await api.run(agent, 'Hi')).detail, /agent/);
     await save(api, { period: 'Monthly', maxTokens: 0 });
+    await quotasInForce(api);
     const monthly = refused(await api.run(agent, 'Hi'));
     const { dailyResetsAt, monthlyResetsAt } = await usage(api);
     if (dailyResetsAt !== monthlyResetsAt)
       assert.deepEqual([monthly.quotaPeriod, monthly.quotaMetric], ['Monthly', 'Tokens']);
     await save(api, { agentName: agent, period: 'Monthly', maxCost: 0 });
+    await quotasInForce(api);
     assert.equal(refused(await api.run(agent, 'Hi')).quotaMetric, 'Cost');
   }),
 );
@@ -236,6 +240,7 @@ rule(
     const own = await counter(api, agent);
     assert.deepEqual([own.runs, own.tokens], [1, paused.usage.totalTokens + next.usage.totalTokens]);
     await save(api, { agentName: agent, period: 'Daily', maxRuns: 2 });
+    await quotasInForce(api);
     const runId = await enqueue(api, agent, { message: 'Hi' });
     await save(api, { agentName: agent, period: 'Daily', maxRuns: 0 });
     assert.equal((await ended(api, runId)).status, 'Completed');

@@ -3,8 +3,7 @@ import { type Api, assertProblem, unique } from './api.ts';
 import { rule } from './rule.ts';
 
 const limited = {
-  // Permits are counted per process.
-  perProcess: true,
+  perProcess: 'RATE-1: permits are counted per process',
   settings: {
     'Service:RateLimit:Enabled': 'true',
     'Service:RateLimit:PermitLimit': '3',

@@ -1,5 +1,6 @@
 import assert from 'node:assert/strict';
 import { type Answer, type Api, assertProblem, type Body, unique } from './api.ts';
+import { agentGone, agentInForce } from './in-force.ts';
 import { rule } from './rule.ts';
 import { getRun, idsOf, last, logOf, namesOf } from './run-calls.ts';
 
@@ -26,6 +27,7 @@ rule(
     await api.run(agent, { message: 'say one', sessionId });
     const source = (await api.run(agent, { message: 'say two', sessionId })).body;
     await api.put(`/api/agents/${agent}`, { name: agent, model: { provider: 'demo', model: 'other' } });
+    await agentInForce(api, agent, 2);
     const answer = await replay(api, source.runId);
     const { body } = answer;
     assert.deepEqual([answer.status, answer.headers.get('x-run-id')], [200, body.runId]);
@@ -118,5 +120,6 @@ rule('RUN-55', 'what cannot be replayed is refused with its reason, before a row
   await logOf(api, waiting.body.runId);
   assert.equal(await countOf(api, agent), 2);
   await api.del(`/api/agents/${agent}`);
+  await agentGone(api, agent);
   assertProblem(await replay(api, runId), 404, 'agent-not-found');
 });

@@ -7,20 +7,34 @@ export interface RuleOptions {
   readonly settings?: Settings;
   /** True: callers of one tenant share what, where sessions have owners, is one caller's own. */
   readonly shares?: boolean;
-  /** True: what it counts or remembers is each process's own; where several serve, each of them is asked by itself. */
-  readonly perProcess?: boolean;
+  /**
+   * Why what it counts or remembers is each process's own, in words of a rule: where several serve, each of them is asked
+   * by itself.
+   */
+  readonly perProcess?: string;
 }
 
+const chosen = chosenTarget();
 const servers = new Map<string, Promise<OwnServer>>();
+/** How many rules are still to be asked of a server: the last one stops it, since eight processes each would be too many. */
+const rulesLeft = new Map<string, number>();
 
-const ownServer = (settings: Settings): Promise<OwnServer> => {
-  const key = JSON.stringify(settings);
+const ownServer = (key: string, settings: Settings): Promise<OwnServer> => {
   let server = servers.get(key);
   if (server === undefined) {
     server = startServer(settings);
     servers.set(key, server);
   }
   return server;
+};
+
+const doneWith = async (key: string): Promise<void> => {
+  const left = (rulesLeft.get(key) ?? 0) - 1;
+  rulesLeft.set(key, left);
+  const server = servers.get(key);
+  if (left > 0 || server === undefined) return;
+  servers.delete(key);
+  await (await server).stop();
 };
 
 after(async () => {
@@ -34,9 +48,8 @@ export const rule = (
   ids: string,
   what: string,
   body: (api: Api) => Promise<void>,
-  { settings, shares = false, perProcess = false }: RuleOptions = {},
+  { settings, shares = false, perProcess }: RuleOptions = {},
 ): void => {
-  const chosen = chosenTarget();
   const skip =
     chosen !== undefined && settings !== undefined
       ? `needs a server with ${Object.entries(settings)
@@ -45,8 +58,14 @@ export const rule = (
       : shares && hasOwners()
         ? 'callers share here what has one owner'
         : false;
+  const key = JSON.stringify(settings ?? {});
+  if (skip === false) rulesLeft.set(key, (rulesLeft.get(key) ?? 0) + 1);
   test(`${ids} ${what}`, { skip }, async () => {
-    const target = chosen ?? (await ownServer(settings ?? {}));
-    for (const each of (perProcess ? target.processes : null) ?? [target]) await body(createApi(each));
+    const target = chosen ?? (await ownServer(key, settings ?? {}));
+    try {
+      for (const each of (perProcess === undefined ? null : target.processes) ?? [target]) await body(createApi(each));
+    } finally {
+      await doneWith(key);
+    }
   });
 };

@@ -32,24 +32,31 @@ const { values, positionals } = parseArgs({
 });
 
 await ensureInstalled();
-const env = { ...process.env };
+const env = { NODE_COMPILE_CACHE: join(root, 'node_modules', '.cache', 'acp-tests'), ...process.env };
 if (values.url !== undefined) env.ACP_CONFORMANCE_URL = values.url;
 if (values.token !== undefined) env.ACP_CONFORMANCE_TOKEN = values.token;
 if (values.program !== undefined) env.ACP_CONFORMANCE_PROGRAM = values.program;
 
 if (values.processes !== undefined) env.ACP_CONFORMANCE_PROCESSES = values.processes;
 
+const processes = Number(values.processes ?? 1);
 const folder = mkdtempSync(join(tmpdir(), 'acp-conformance-'));
 const postgres = values.processes === undefined ? null : await startPostgres(env);
 Object.assign(env, postgres?.variables);
 const watchers = ['second-tenant', 'second-owner'].filter((name) => values[name]);
 const fileOf = (name) => join(folder, name);
+if (values.processes !== undefined) env.ACP_CONFORMANCE_TRAFFIC = fileOf('traffic');
 for (const name of watchers) env[`ACP_CONFORMANCE_${name.toUpperCase().replace('-', '_')}`] = fileOf(name);
+
+/** What each test file has left to say under a name. */
+const readReports = (name) => {
+  const file = fileOf(name);
+  return existsSync(file) ? readFileSync(file, 'utf8').trim().split('\n').map(JSON.parse) : [];
+};
 
 /** What a watcher of all servers has tried; 1 when something was left untried. */
 const watcherReport = (name) => {
-  const file = fileOf(name);
-  const reports = existsSync(file) ? readFileSync(file, 'utf8').trim().split('\n').map(JSON.parse) : [];
+  const reports = readReports(name);
   const sum = (member) => reports.reduce((total, report) => total + report[member], 0);
   const union = (member) => [...new Set(reports.flatMap((report) => report[member]))].sort();
   const operations = union('operations');
@@ -60,6 +67,23 @@ const watcherReport = (name) => {
   );
   if (unjudged.length > 0) console.log(`Not tried, for want of a body or a kind of id: ${unjudged.join(', ')}`);
   return sum('attempts') === 0 || unjudged.length > 0 ? 1 : 0;
+};
+
+/** That requests went round; 1 when a process had nothing to do, or nobody met a second one. */
+const trafficReport = (isWhole) => {
+  const fleets = readReports('traffic');
+  const sum = (member) => fleets.reduce((total, fleet) => total + fleet[member], 0);
+  const byProcess = Array.from({ length: processes }, (_, index) =>
+    fleets.reduce((total, { answers }) => total + answers[index], 0),
+  );
+  const idle = fleets.filter(({ answers }) => Math.min(...answers) === 0 && Math.max(...answers) > 3);
+  const [conversations, spread] = [sum('conversations'), sum('spread')];
+  console.log(
+    `\n${fleets.length} fleets of ${processes} processes, which gave ${byProcess.join(', ')} answers; ` +
+      `${spread} of ${conversations} runs and sessions that were asked for again met more than one process.`,
+  );
+  if (idle.length > 0) console.log(`${idle.length} of the fleets had a process that was asked for nothing.`);
+  return idle.length > 0 || spread * 2 < conversations || (isWhole && spread === 0) ? 1 : 0;
 };
 
 const node = async (args) => {
@@ -76,8 +100,9 @@ const options = [
   '--test-reporter-destination=stdout',
   `--test-reporter=${join(root, 'test/conformance/ran-tests.reporter.ts')}`,
   `--test-reporter-destination=${ran}`,
-  '--test-concurrency=2',
-  '--test-timeout=120000',
+  // A rule may have to wait for all processes of its server to come up.
+  `--test-concurrency=${processes > 2 ? 1 : 2}`,
+  `--test-timeout=${120_000 * Math.max(1, processes / 2)}`,
 ];
 try {
   const failed = await node([...options, ...files]);
@@ -85,7 +110,8 @@ try {
   const isWhole = positionals.length === 0 && !values['second-owner'];
   const incomplete = isWhole ? await node([join(root, 'test/conformance/report.ts'), ran]) : 0;
   const untried = watchers.reduce((sum, name) => sum + watcherReport(name), 0);
-  process.exitCode = failed || incomplete || (untried > 0 ? 1 : 0);
+  const uneven = values.processes === undefined ? 0 : trafficReport(positionals.length === 0);
+  process.exitCode = failed || incomplete || uneven || (untried > 0 ? 1 : 0);
 } finally {
   await postgres?.stop();
   rmSync(folder, { recursive: true, force: true });

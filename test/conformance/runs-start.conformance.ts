@@ -1,6 +1,7 @@
 import assert from 'node:assert/strict';
 import { eventually } from '../support/eventually.ts';
 import { assertProblem, type Body, errorPaths, parseFrames, unique } from './api.ts';
+import { agentGone, agentInForce } from './in-force.ts';
 import { rule } from './rule.ts';
 import {
   assertWhole,
@@ -82,6 +83,7 @@ rule('RUN-2 RUN-4 RUN-20', 'only a failed compile is recorded, as a failed run',
   const child = await api.agent();
   const agent = await api.agent({ callableAgentNames: [child] });
   assert.equal((await api.del(`/api/agents/${child}`)).status, 204);
+  await agentGone(api, child);
   const answer = await api.run(agent, 'Hi');
   const problem = assertProblem(answer, 400, 'agent-not-compilable');
   assert.deepEqual([problem.errorType, errorPaths(problem)], ['compilation_failed', ['callableAgentNames[0]']]);
@@ -330,6 +332,7 @@ rule('RUN-16 RUN-73 JOB-36', 'a queued run takes the agent as it is when it star
   const body = { name: saved, model: { provider: 'demo', model: 'demo-2' } };
   assert.equal((await api.put(`/api/agents/${saved}`, body)).status, 200);
   assert.equal((await api.del(`/api/agents/${gone}`)).status, 204);
+  await Promise.all([agentInForce(api, saved, 2), agentGone(api, gone)]);
   for (const { runId } of holders) await cancel(api, runId);
   const [completed, failed] = [await ended(api, runIds[0] ?? ''), await ended(api, runIds[1] ?? '')];
   assert.deepEqual([completed.status, completed.agentVersion, completed.modelId], ['Completed', 2, 'demo-2']);

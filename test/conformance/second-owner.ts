@@ -76,6 +76,7 @@ const createWatcher = async (target: Target, send: Send): Promise<Watcher | null
     // Switched off on this server, or limited: nothing can be found.
     if (/^(?:501|429)/.test(unknown)) return;
     assert.ok(!unknown.startsWith('5'), `${slot.name} fails for an unknown id: ${unknown}`);
+    assert.ok(!unknown.startsWith('401'), `${slot.name} does not know the watcher: ${unknown}`);
     if (unknown.startsWith('400') && !slot.name.includes('body:')) {
       unjudged.add(slot.name);
       return;
@@ -128,15 +129,16 @@ const createWatcher = async (target: Target, send: Send): Promise<Watcher | null
   };
 };
 
-const watchers = new Map<string, Promise<Watcher | null>>();
+// By the server and not its address, which the next one may be given.
+const watchers = new WeakMap<Target, Promise<Watcher | null>>();
 
 /** The second owner of a server; null when nobody watches it. */
 export const secondOwnerOf = (target: Target, send: Send): Promise<Watcher | null> => {
   if (reportFile === '' || target.hasSecondOwner === false) return Promise.resolve(null);
-  let watcher = watchers.get(target.url);
+  let watcher = watchers.get(target);
   if (watcher === undefined) {
     watcher = createWatcher(target, send);
-    watchers.set(target.url, watcher);
+    watchers.set(target, watcher);
   }
   return watcher;
 };

@@ -91,6 +91,7 @@ const createWatcher = async (target: Target, send: Send): Promise<Watcher | null
     // Switched off on this server, or limited: nothing can be found.
     if (/^(?:501|429)/.test(unknown)) return;
     assert.ok(!unknown.startsWith('5'), `${slot.name} fails for an unknown id: ${unknown}`);
+    assert.ok(!unknown.startsWith('401'), `${slot.name} does not know the watcher: ${unknown}`);
     // Nothing to be found there: it creates what it does not find.
     if (slot.method !== 'GET' && unknown.startsWith('2')) return;
     if (unknown.startsWith('400') && !unknownIsBadInput.has(slot.name)) {
@@ -133,15 +134,16 @@ const createWatcher = async (target: Target, send: Send): Promise<Watcher | null
   };
 };
 
-const watchers = new Map<string, Promise<Watcher | null>>();
+// By the server and not its address, which the next one may be given.
+const watchers = new WeakMap<Target, Promise<Watcher | null>>();
 
 /** The second tenant of a server; null when nobody watches it. */
 export const secondTenantOf = (target: Target, send: Send): Promise<Watcher | null> => {
   if (!isWatching) return Promise.resolve(null);
-  let watcher = watchers.get(target.url);
+  let watcher = watchers.get(target);
   if (watcher === undefined) {
     watcher = createWatcher(target, send);
-    watchers.set(target.url, watcher);
+    watchers.set(target, watcher);
   }
   return watcher;
 };

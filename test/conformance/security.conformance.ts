@@ -1,5 +1,6 @@
 import assert from 'node:assert/strict';
 import { type Answer, type Api, assertProblem, type Body, unique } from './api.ts';
+import { inForce } from './in-force.ts';
 import { rule } from './rule.ts';
 
 const scopes = [
@@ -149,6 +150,10 @@ rule(
     assert.equal((await api.as(plaintextKey).get('/api/runs')).status, 200);
     assert.equal((await own.del(`/api/api-keys/${record.id}`)).status, 204);
     assertProblem(await own.del(`/api/api-keys/${record.id}`), 404, 'not-found');
+    await inForce(api.as(plaintextKey), 'the key has ended', async (process) => {
+      const { status } = await process.get('/api/runs');
+      return status === 401;
+    });
     assert.equal((await api.as(plaintextKey).inTenant(record.tenantId).get('/api/runs')).status, 401);
     assert.deepEqual(await names(), ['second true', 'first false']);
     const entries = (await own.get(`/api/audit/${encodeURIComponent(`apikey:${record.id}`)}`)).body;

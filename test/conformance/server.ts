@@ -8,6 +8,7 @@ import { environment } from '../../src/core/environment.ts';
 import { eventually, processMs } from '../support/eventually.ts';
 import { createDatabase } from '../support/postgres-server.ts';
 import { startRoundRobinProxy } from '../support/round-robin-proxy.ts';
+import { createFleetTraffic } from './fleet-traffic.ts';
 
 const root = resolve(import.meta.dirname, '../..');
 
@@ -41,6 +42,15 @@ const program = (): readonly string[] => {
 /** A free port of its own choice, which no other test on this machine can come to have in between. */
 const anyPort = 'http://127.0.0.1:0';
 
+/** How many processes serve on one database; null: one, on the store of the target's own settings. */
+const processCount = (): number | null => {
+  const count = environment()['ACP_CONFORMANCE_PROCESSES'];
+  return count === undefined || count === '' ? null : Number(count);
+};
+
+/** As long as one process may take, for all that come up beside it. */
+const startMs = (): number => processMs * Math.max(1, (processCount() ?? 1) / 2);
+
 /** The address that it tells. */
 const untilServed = (child: ChildProcess, output: () => string): Promise<string> =>
   eventually(
@@ -49,14 +59,14 @@ const untilServed = (child: ChildProcess, output: () => string): Promise<string>
       if (child.exitCode !== null) throw new Error(`The server ended before it listened:\n${output()}`);
       return /serves (http:\S+)/.exec(output())?.[1];
     },
-    processMs,
+    startMs(),
   );
 
 const untilReady = async (child: ChildProcess, output: () => string): Promise<string> => {
   try {
     const url = await untilServed(child, output);
     const look = () => fetch(`${url}/health/ready`).then(({ ok }) => ok);
-    await eventually(`the server at ${url} is ready`, look, processMs);
+    await eventually(`the server at ${url} is ready`, look, startMs());
     return url;
   } catch (error) {
     throw new Error(`The server did not listen:\n${output()}`, { cause: error });
@@ -79,12 +89,6 @@ const ownership = {
 /** A rule about ownership has what it names itself. */
 const isAboutOwners = (settings: Settings): boolean =>
   Object.keys(settings).some((key) => key.startsWith('Service:SessionOwnership:'));
-
-/** How many processes serve on one database; null: one, on the store of the target's own settings. */
-const processCount = (): number | null => {
-  const count = environment()['ACP_CONFORMANCE_PROCESSES'];
-  return count === undefined || count === '' ? null : Number(count);
-};
 
 interface Process {
   readonly url: string;
@@ -140,8 +144,10 @@ const startFleet = async (count: number, folder: string, token: string, settings
   const started = await Promise.allSettled(Array.from({ length: count }, () => startProcess(folder, token, shared)));
   const processes = started.flatMap((one) => (one.status === 'fulfilled' ? [one.value] : []));
   const processUrls = processes.map(({ url }) => url);
-  const proxy = await startRoundRobinProxy(processUrls);
+  const traffic = createFleetTraffic(processUrls);
+  const proxy = await startRoundRobinProxy(processUrls, traffic.observe);
   const stop = async (): Promise<void> => {
+    traffic.report();
     await proxy.close();
     await Promise.all(processes.map((process) => process.stop()));
     await database.drop();
@@ -170,9 +176,9 @@ export const startServer = async (settings: Settings): Promise<OwnServer> => {
       await served.stop();
       removeFolder();
     };
-    const target: Target = { url: served.url, token, hasSecondOwner: watched };
-    const processes = served.processUrls?.map((url): Target => ({ ...target, url, proxy: target }));
-    return { ...target, stop, ...(processes === undefined ? {} : { processes }) };
+    const server: OwnServer = { url: served.url, token, hasSecondOwner: watched, stop };
+    const processes = served.processUrls?.map((url): Target => ({ ...server, url, proxy: server }));
+    return Object.assign(server, processes === undefined ? {} : { processes });
   } catch (error) {
     removeFolder();
     throw error;

@@ -1,6 +1,7 @@
 import assert from 'node:assert/strict';
 import { eventually } from '../support/eventually.ts';
 import { type Answer, type Api, assertProblem, type Body, errorPaths, unique } from './api.ts';
+import { approvalRulesInForce, inForce } from './in-force.ts';
 import { rule } from './rule.ts';
 import { cancel, ended, logOf, namesOf, open } from './run-calls.ts';
 
@@ -66,6 +67,7 @@ const trusted = async (api: Api, ...skillNames: string[]): Promise<string> => {
   const agent = await api.agent({ skillNames });
   const rule = await api.post('/api/approvals/rules', { agentName: agent, toolName: 'run_skill_script' });
   assert.equal(rule.status, 201, rule.text);
+  await approvalRulesInForce(api);
   return agent;
 };
 
@@ -255,6 +257,10 @@ rule(
     assert.equal((await api.del('/api/skills/pdf')).status, 204);
     assertProblem(await api.del('/api/skills/pdf'), 404, 'skill-not-found');
     assert.deepEqual((await api.get(`/api/agents/${agent}`)).body.definition.skillNames, ['pdf']);
+    await inForce(api, 'the skill is gone', async (process) => {
+      const { body } = await process.run(agent, 'Hi');
+      return body.code === 'agent-not-compilable';
+    });
     const refused = await api.run(agent, 'Hi');
     assert.equal(refused.body.code, 'agent-not-compilable', refused.text);
     assert.match(refused.text, /skill-not-found|no skill/i);
@@ -284,14 +290,15 @@ rule('SKILL-15 SKILL-22 SKILL-23', 'a skill that is switched off is hidden from 
   const skillName = await save(api, { enabled: false, resources: [{ name: 'a', content: 'b' }] });
   assert.deepEqual(await findingsOf(api, [skillName]), [['Warning', 'skill-disabled']]);
   const [plain, agent] = [await api.agent(), await api.agent({ skillNames: [skillName] })];
-  const tokens = async (name: string) =>
-    (await api.post(`/api/agents/${name}/estimate`, { message: 'Hi' })).body.promptTokens as number;
+  const tokens = async (name: string, process = api) =>
+    (await process.post(`/api/agents/${name}/estimate`, { message: 'Hi' })).body.promptTokens as number;
   assert.equal(typeof (await tokens(plain)), 'number');
   assert.equal(await tokens(agent), await tokens(plain), 'neither listed nor with tools');
   const hidden = await callTool(api, agent, 'load_skill', { skillName });
   assert.match((await invocation(api, hidden.runId)).error, /no tool/i);
   await put(api, skillBody(skillName));
-  assert.ok((await tokens(agent)) > (await tokens(plain)));
+  const without = await tokens(plain);
+  await inForce(api, 'the skill is shown', async (process) => (await tokens(agent, process)) > without);
 });
 
 rule('SKILL-16', 'an edit reaches the next run without saving the agent', async (api) => {
@@ -299,6 +306,10 @@ rule('SKILL-16', 'an edit reaches the next run without saving the agent', async 
   const agent = await api.agent({ skillNames: [skillName] });
   assert.equal((await callTool(api, agent, 'load_skill', { skillName })).output, 'Old text.');
   await put(api, skillBody(skillName, { instructions: 'New text.' }));
+  await inForce(api, 'the edited skill is loaded', async (process) => {
+    const { output } = await callTool(process, agent, 'load_skill', { skillName });
+    return output === 'New text.';
+  });
   assert.equal((await callTool(api, agent, 'load_skill', { skillName })).output, 'New text.');
 });
 
@@ -574,7 +585,7 @@ rule(
     const runs = await Promise.all([run(), run(), run()]);
     for (const { output } of runs) assert.match(output, /^exit_code: 0\n/, 'one at a time');
   },
-  { perProcess: true },
+  { perProcess: 'SCRIPT-11: so many scripts at a time per process of the service' },
 );
 
 rule('SCRIPT-4', 'no operation changes a setting of scripts', async (api) => {

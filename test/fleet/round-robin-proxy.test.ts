@@ -46,6 +46,22 @@ test('one request after another goes to the next target, with its body and its h
   assert.deepEqual(names, ['a', 'b', 'a', 'b']);
 });
 
+test('who gave each answer is told, with what it was asked', async (context) => {
+  const answering: RequestListener = (_, response) => response.setHeader('x-run-id', 'r').end();
+  const targets = await Promise.all([target(context, answering), target(context, answering)]);
+  const urls = targets.map(({ url }) => url);
+  const told: unknown[] = [];
+  const proxy = await startRoundRobinProxy(urls, (from, request, answer) =>
+    told.push([from, request.url, request.headers['x-who'], answer.headers['x-run-id']]),
+  );
+  context.after(proxy.close);
+  for (const path of ['/a', '/b']) await call(proxy.url + path, { headers: { 'x-who': 'me' } });
+  assert.deepEqual(told, [
+    [urls[0], '/a', 'me', 'r'],
+    [urls[1], '/b', 'me', 'r'],
+  ]);
+});
+
 test('a target that takes no connection is passed over, and one that had the request never gets it twice', async (context) => {
   let arrived = 0;
   const dead = await target(context, () => undefined);

@@ -13,6 +13,9 @@ export interface RoundRobinProxy {
   close(): Promise<void>;
 }
 
+/** Told of each answer: the target that it came from, what it was asked, and the head of what it said. */
+type Observe = (target: string, request: IncomingMessage, answer: IncomingMessage) => void;
+
 /** Headers that are about one connection (RFC 9110 section 7.6.1). */
 const hopByHop = new Set([
   'connection',
@@ -36,7 +39,10 @@ const endToEnd = (headers: readonly string[]): string[] => {
  * different processes. A target that takes no connection is passed over, as a load balancer does; a request that had reached
  * one is never sent twice.
  */
-export const startRoundRobinProxy = async (first: readonly string[]): Promise<RoundRobinProxy> => {
+export const startRoundRobinProxy = async (
+  first: readonly string[],
+  observe: Observe = () => undefined,
+): Promise<RoundRobinProxy> => {
   const agent = new Agent({ keepAlive: true });
   const answered = new Map<string, number>();
   const open = new Set<ServerResponse>();
@@ -70,6 +76,7 @@ export const startRoundRobinProxy = async (first: readonly string[]): Promise<Ro
     });
     upstream.once('response', (answer) => {
       answered.set(target, (answered.get(target) ?? 0) + 1);
+      observe(target, incoming, answer);
       outgoing.writeHead(answer.statusCode ?? 502, endToEnd(answer.rawHeaders));
       outgoing.flushHeaders();
       answer.pipe(outgoing);
