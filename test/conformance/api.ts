@@ -1,6 +1,5 @@
 import assert from 'node:assert/strict';
 import { randomUUID } from 'node:crypto';
-import { watcherAgent } from './fleet-traffic.ts';
 import { secondOwnerOf } from './second-owner.ts';
 import { type Send, secondTenantOf } from './second-tenant.ts';
 import type { Target } from './server.ts';
@@ -86,7 +85,6 @@ const senderOf =
     const sent = more.raw ?? (body === undefined ? undefined : JSON.stringify(body));
     const headers = {
       authorization: `Bearer ${token}`,
-      'user-agent': watcherAgent,
       ...(body === undefined ? {} : { 'content-type': 'application/json' }),
       ...more.headers,
     };
@@ -113,7 +111,7 @@ export const createApi = (target: Target, token: string | null = target.token, t
   const call: Api['call'] = async (method, path, body, options) => {
     const answer = await read(await send(method, path, body, options));
     const watched = { path, headers: options?.headers ?? {} };
-    const server = target.proxy ?? target;
+    const server = target.watched ?? target;
     for (const watcherOf of [secondTenantOf, secondOwnerOf])
       await (await watcherOf(server, senderOf(server)))?.watch(watched, answer);
     return answer;

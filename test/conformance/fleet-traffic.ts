@@ -2,9 +2,6 @@ import { appendFileSync } from 'node:fs';
 import type { IncomingMessage } from 'node:http';
 import { environment } from '../../src/core/environment.ts';
 
-/** Those who watch ask for everything, everywhere: what they meet says nothing about the conversations of the rules. */
-export const watcherAgent = 'acp-conformance-watcher';
-
 /** What the runner adds up: a fleet's answers by process, and which of them the requests of one run or session met. */
 interface FleetTraffic {
   readonly answers: readonly number[];
@@ -16,14 +13,13 @@ interface FleetTraffic {
 
 const named = /^\/api\/(?:runs|sessions)\/([^/?]+)/;
 
-/** Counts what a proxy passes on to the processes behind it. */
+/** Counts what the proxy of the rules passes on to the processes behind it. */
 export const createFleetTraffic = (processUrls: readonly string[]) => {
   const answers = new Map(processUrls.map((url) => [url, 0]));
   const conversations = new Map<string, { answers: number; readonly processes: Set<string> }>();
   return {
     observe(process: string, request: IncomingMessage, answer: IncomingMessage): void {
       answers.set(process, (answers.get(process) ?? 0) + 1);
-      if (request.headers['user-agent'] === watcherAgent) return;
       const ids = new Set([named.exec(request.url ?? '')?.[1], answer.headers['x-run-id']]);
       for (const id of ids) {
         if (typeof id !== 'string') continue;

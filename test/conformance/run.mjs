@@ -92,6 +92,27 @@ const node = async (args) => {
   return code ?? 1;
 };
 
+/** The server of all test files without settings of their own, where each of its processes for each file would take minutes. */
+const startFleet = async () => {
+  const child = spawn(pinnedNode(), [join(root, 'test/conformance/fleet-main.ts')], {
+    cwd: root,
+    env,
+    stdio: ['pipe', 'pipe', 'inherit'],
+  });
+  const closed = once(child, 'close');
+  let said = '';
+  for await (const part of child.stdout) {
+    said += part;
+    if (said.endsWith('\n')) break;
+  }
+  if (said === '') throw new Error('The processes of all test files did not come up.');
+  env.ACP_CONFORMANCE_FLEET = said.trim();
+  return async () => {
+    child.stdin.end();
+    await closed;
+  };
+};
+
 const files = positionals.length > 0 ? positionals : ['test/conformance/*.conformance.ts'];
 const ran = join(folder, 'ran');
 const options = [
@@ -104,15 +125,19 @@ const options = [
   `--test-concurrency=${processes > 2 ? 1 : 2}`,
   `--test-timeout=${120_000 * Math.max(1, processes / 2)}`,
 ];
+let stopFleet = async () => undefined;
 try {
+  if (processes > 2) stopFleet = await startFleet();
   const failed = await node([...options, ...files]);
   // What the suite proves is said by a run of all of it; with owners the rules that are about sharing are left out.
   const isWhole = positionals.length === 0 && !values['second-owner'];
   const incomplete = isWhole ? await node([join(root, 'test/conformance/report.ts'), ran]) : 0;
   const untried = watchers.reduce((sum, name) => sum + watcherReport(name), 0);
+  await stopFleet();
   const uneven = values.processes === undefined ? 0 : trafficReport(positionals.length === 0);
   process.exitCode = failed || incomplete || uneven || (untried > 0 ? 1 : 0);
 } finally {
+  await stopFleet();
   await postgres?.stop();
   rmSync(folder, { recursive: true, force: true });
 }

@@ -22,8 +22,8 @@ export interface Target {
   readonly hasSecondOwner?: boolean;
   /** Where a proxy stands before several processes: each of them by itself. */
   readonly processes?: readonly Target[];
-  /** Of one process by itself: the proxy before all of them, which whoever watches goes through. */
-  readonly proxy?: Target;
+  /** Where whoever watches asks: a round of their own, so that the requests of a rule meet one process after another. */
+  readonly watched?: Target;
 }
 
 /** The server that the caller of the suite has chosen; undefined: the suite starts its own. */
@@ -77,6 +77,28 @@ export interface OwnServer extends Target {
   stop(): Promise<void>;
 }
 
+/** What a server of several processes tells the files of a run that share it (`fleet-main.ts`). */
+export interface SharedFleet {
+  readonly target: Target;
+  readonly processUrls: readonly string[];
+  readonly watchedUrl: string;
+}
+
+const serverOf = (own: Target, stop: () => Promise<void>, fleet?: Omit<SharedFleet, 'target'>): OwnServer => {
+  if (fleet === undefined) return { ...own, stop };
+  const watched: Target = { ...own, url: fleet.watchedUrl };
+  const processes = fleet.processUrls.map((url): Target => ({ ...own, url, watched }));
+  return { ...own, stop, watched, processes };
+};
+
+/** One that all test files of this run share: its processes are too many to start them for each file. */
+const sharedServer = (): OwnServer | null => {
+  const told = environment()['ACP_CONFORMANCE_FLEET'];
+  if (told === undefined || told === '') return null;
+  const { target, ...fleet }: SharedFleet = JSON.parse(told);
+  return serverOf(target, async () => undefined, fleet);
+};
+
 /** True where a second owner watches: then sessions have owners, and nothing is everybody's. */
 export const hasOwners = (): boolean => (environment()['ACP_CONFORMANCE_SECOND_OWNER'] ?? '') !== '';
 
@@ -97,6 +119,8 @@ interface Process {
 
 interface Served extends Process {
   readonly processUrls: readonly string[];
+  /** Of the proxy for those who watch. */
+  readonly watchedUrl: string;
 }
 
 const startProcess = async (folder: string, token: string, settings: Settings): Promise<Process> => {
@@ -146,20 +170,23 @@ const startFleet = async (count: number, folder: string, token: string, settings
   const processUrls = processes.map(({ url }) => url);
   const traffic = createFleetTraffic(processUrls);
   const proxy = await startRoundRobinProxy(processUrls, traffic.observe);
+  const watched = await startRoundRobinProxy(processUrls);
   const stop = async (): Promise<void> => {
     traffic.report();
-    await proxy.close();
+    await Promise.all([proxy.close(), watched.close()]);
     await Promise.all(processes.map((process) => process.stop()));
     await database.drop();
   };
   const failure = started.find((one) => one.status === 'rejected');
-  if (failure === undefined) return { url: proxy.url, processUrls, stop };
+  if (failure === undefined) return { url: proxy.url, watchedUrl: watched.url, processUrls, stop };
   await stop();
   throw failure.reason;
 };
 
 /** A server of the suite's own, in a folder of its own. */
 export const startServer = async (settings: Settings): Promise<OwnServer> => {
+  const shared = Object.keys(settings).length === 0 ? sharedServer() : null;
+  if (shared !== null) return shared;
   const folder = mkdtempSync(join(tmpdir(), 'acp-conformance-'));
   cpSync(join(import.meta.dirname, 'target'), folder, { recursive: true });
   const token = `conformance-${process.pid}-token-of-the-suite`;
@@ -176,9 +203,9 @@ export const startServer = async (settings: Settings): Promise<OwnServer> => {
       await served.stop();
       removeFolder();
     };
-    const server: OwnServer = { url: served.url, token, hasSecondOwner: watched, stop };
-    const processes = served.processUrls?.map((url): Target => ({ ...server, url, proxy: server }));
-    return Object.assign(server, processes === undefined ? {} : { processes });
+    const { processUrls, watchedUrl } = served;
+    const fleet = processUrls === undefined || watchedUrl === undefined ? undefined : { processUrls, watchedUrl };
+    return serverOf({ url: served.url, token, hasSecondOwner: watched }, stop, fleet);
   } catch (error) {
     removeFolder();
     throw error;
