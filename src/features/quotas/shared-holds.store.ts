@@ -239,6 +239,8 @@ export const createSharedHolds = (deps: SharedHoldsDeps) =>
         const stored = isUsable ? (returned as readonly { run_id: string }[]).map((row) => row.run_id) : [];
         return { standing: reading.of(rows), stored: new Set(stored) };
       },
+      /** Nobody knows whether what was asked for is in the store, which goes on. */
+      wasCut: (error: unknown): boolean => storage.dialect.isCut?.(error) === true,
       /** It was in the store with room to spare. */
       give({ runId, root, isAdmission, held, spent, number }: AskedHold): void {
         asked.delete(runId);

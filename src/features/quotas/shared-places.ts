@@ -1,4 +1,4 @@
-import { agreedHolds, type Known, type Verdict } from './agreed-holds.ts';
+import { type AgreedHoldsDeps, agreedHolds, type Known, type Verdict } from './agreed-holds.ts';
 import { monthOf } from './counted-roots.ts';
 import type { CurrentPeriods, PeriodClock } from './period-clock.ts';
 import {
@@ -22,7 +22,7 @@ import type { Standing, StandingPlaces } from './standing.store.ts';
 export interface SharedPlacesDeps {
   readonly standing: Pick<Standing, 'places'>;
   readonly rules: QuotaRules;
-  readonly holds: Pick<SharedHolds, 'asking' | 'ask' | 'give' | 'drop' | 'release'>;
+  readonly holds: Pick<SharedHolds, 'asking' | 'ask' | 'wasCut' | 'give' | 'drop' | 'release'>;
   readonly unwritten: Pick<QuotaBacklog, 'added' | 'openAdded'>;
   readonly periods: PeriodClock;
   readonly newId: () => string;
@@ -42,6 +42,8 @@ interface PlaceWish {
 const mostKnown = 1000;
 // One small read for each tenant with somebody in line; what frees room is announced, which is sooner.
 export const unheardMs = 250;
+// A connection that is cut is no store that fails: it is asked again, on another one.
+const mostCuts = 3;
 
 const startIn = (day: string, { period }: QuotaRule): string => (period === 'Daily' ? day : monthOf(day));
 
@@ -118,13 +120,19 @@ export const createSharedPlaces =
       return new Map(requests.map((request) => [request, verdictOf(request)]));
     };
 
-    const ask = async (tenantId: string, asked: readonly AskedHold[], requests: readonly PlaceRequest[]) => {
+    /** `lost`: runs of questions whose answers were cut off. Their places may be stored, and are on their way out. */
+    const ask = async (
+      tenantId: string,
+      asked: readonly AskedHold[],
+      requests: readonly PlaceRequest[],
+      lost: readonly string[],
+    ) => {
       const all = (await rules.read(tenantId)) ?? [];
       const current = periods.current();
       const starts = startsOf(current);
       const names = ['', ...new Set(requests.map(({ agentName }) => agentName))];
       const limitsUse = all.some((rule) => rule.maxTokens !== null || rule.maxCostMicros !== null);
-      const reading = standing.places(tenantId, starts, names, limitsUse);
+      const reading = standing.places(tenantId, starts, names, limitsUse, lost);
       const { standing: read, stored } = await holds.ask(tenantId, 'places', asked, reading);
       const stand: Stand = {
         rules: all,
@@ -136,20 +144,45 @@ export const createSharedPlaces =
       return { standing: stand, stored };
     };
 
+    /** After a cut for other runs, so that nothing of the question before can become the place of one of these. */
+    const agreed = async (
+      tenantId: string,
+      requests: readonly PlaceRequest[],
+      before: Known<Stand, PlaceWish> | undefined,
+    ) => {
+      const asked: string[] = [];
+      let given: string[] = [];
+      let lost: readonly string[] = [];
+      const deps = {
+        verdicts: (...of: Parameters<AgreedHoldsDeps<PlaceRequest, Stand, PlaceWish>['verdicts']>) =>
+          verdicts(tenantId, ...of),
+        ask(holdsAsked: readonly AskedHold[], waiting: readonly PlaceRequest[]) {
+          asked.push(...holdsAsked.map(({ runId }) => runId));
+          return ask(tenantId, holdsAsked, waiting, lost);
+        },
+        fits: (stored: PlaceWish, wish: PlaceWish) => stored.hold.root.day === wish.hold.root.day,
+        give({ hold }: PlaceWish) {
+          holds.give(hold);
+          given.push(hold.runId);
+        },
+        drop: holds.drop,
+      };
+      for (let cuts = 1; ; cuts += 1)
+        try {
+          return await agreedHolds<PlaceRequest, Stand, PlaceWish>(deps, requests, before);
+        } catch (error) {
+          // In an earlier round of the same decision, of which nobody is told.
+          for (const runId of given) holds.release(runId);
+          given = [];
+          if (cuts > mostCuts || !holds.wasCut(error)) throw error;
+          lost = [...asked];
+        }
+    };
+
     return {
       async look(tenantId, requests) {
         const before = known.get(tenantId);
-        const { known: after, final } = await agreedHolds<PlaceRequest, Stand, PlaceWish>(
-          {
-            verdicts: (...asked) => verdicts(tenantId, ...asked),
-            ask: (asked, waiting) => ask(tenantId, asked, waiting),
-            fits: (stored, wish) => stored.hold.root.day === wish.hold.root.day,
-            give: ({ hold }) => holds.give(hold),
-            drop: holds.drop,
-          },
-          requests,
-          before,
-        );
+        const { known: after, final } = await agreed(tenantId, requests, before);
         if (before === undefined && known.size >= mostKnown) known.clear();
         known.set(tenantId, after);
         return (request) => {

@@ -79,13 +79,13 @@ export const standingStore = defineStore((storage) => {
       runs, tokens, cost_micros, most_tokens, most_cost_micros, updated_at
     from ${sql.table('quota_usage')}
     where tenant_id = ${boundText} and period_start in ${boundTexts(starts)} and agent_name in ${boundTexts(names)}`;
-  const placesText = (starts: number, names: number) => sql`${counters(starts, names)}
+  const placesText = (starts: number, names: number, lost: number) => sql`${counters(starts, names)}
     union all
     select 'place', agent_name, '', quota_day, count(*),
       sum(case when held_cost_micros = 0 then 1 else 0 end), 0, 0, 0, 0
-    from ${sql.table('quota_holds')} where tenant_id = ${boundText} and is_admission = 1
+    from ${sql.table('quota_holds')} where tenant_id = ${boundText} and is_admission = 1 and run_id not in ${boundTexts(lost)}
     group by agent_name, quota_day`;
-  const openText = (starts: number, names: number) => sql`${placesText(starts, names)}
+  const openText = (starts: number, names: number, lost: number) => sql`${placesText(starts, names, lost)}
     union all
     select 'open', agent_name, '', '', count(*), 0, 0, 0, 0, 0
     from ${sql.table('runs')}
@@ -102,19 +102,23 @@ export const standingStore = defineStore((storage) => {
     group by agent_name, quota_day`;
 
   return {
-    /** `limitsUse`: a limit of tokens or cost is among the rules, so that what runs in progress may use matters. */
+    /**
+     * `limitsUse`: a limit of tokens or cost is among the rules, so that what runs in progress may use matters. Without the
+     * places of `lostRuns`, which nobody has.
+     */
     places(
       tenantId: string,
       starts: readonly string[],
       agentNames: readonly string[],
       limitsUse: boolean,
+      lostRuns: readonly string[],
     ): Reading<StandingPlaces> {
-      const [some, names] = [padded(starts), padded(agentNames)];
-      const key = `places ${limitsUse} ${some.length} ${names.length}`;
+      const [some, names, lost] = [padded(starts), padded(agentNames), padded(lostRuns)];
+      const key = `places ${limitsUse} ${some.length} ${names.length} ${lost.length}`;
       const text = limitsUse ? openText : placesText;
       return {
-        sql: compiled(key, () => text(some.length, names.length)),
-        parameters: [tenantId, ...some, ...names, tenantId, ...(limitsUse ? [tenantId] : [])],
+        sql: compiled(key, () => text(some.length, names.length, lost.length)),
+        parameters: [tenantId, ...some, ...names, tenantId, ...lost, ...(limitsUse ? [tenantId] : [])],
         of: (rows) => ({
           counters: countersOf(rows, tenantId),
           places: rowsOf(rows, 'place').map((row) => ({
