@@ -46,6 +46,8 @@ export interface Api {
   /** The same service with another credential; null: none. */
   as(token: string | null): Api;
   inTenant(tenant: string): Api;
+  /** The same without those who watch, whose requests take time: for what has to be done before something lapses. */
+  readonly unwatched: Api;
   /** The same caller at each process that serves, past the proxy; only itself where one serves. */
   readonly processes: readonly Api[];
   /** An API key with these scopes, as a client. */
@@ -91,7 +93,12 @@ const senderOf =
     return read(await fetch(target.url + path, { method, headers, ...(sent === undefined ? {} : { body: sent }) }));
   };
 
-export const createApi = (target: Target, token: string | null = target.token, tenant: string | null = null): Api => {
+export const createApi = (
+  target: Target,
+  token: string | null = target.token,
+  tenant: string | null = null,
+  isWatched = true,
+): Api => {
   const send: Api['fetch'] = (method, path, body, options = {}) =>
     fetch(target.url + path, {
       method,
@@ -110,6 +117,7 @@ export const createApi = (target: Target, token: string | null = target.token, t
     });
   const call: Api['call'] = async (method, path, body, options) => {
     const answer = await read(await send(method, path, body, options));
+    if (!isWatched) return answer;
     const watched = { path, headers: options?.headers ?? {} };
     const server = target.watched ?? target;
     for (const watcherOf of [secondTenantOf, secondOwnerOf])
@@ -129,15 +137,18 @@ export const createApi = (target: Target, token: string | null = target.token, t
       assert.match(answer.headers.get('content-type') ?? '', /^text\/event-stream/);
       return parseFrames(answer.text);
     },
-    as: (other) => createApi(target, other, tenant),
-    inTenant: (other) => createApi(target, token, other),
+    as: (other) => createApi(target, other, tenant, isWatched),
+    inTenant: (other) => createApi(target, token, other, isWatched),
+    get unwatched() {
+      return createApi(target, token, tenant, false);
+    },
     get processes() {
-      return target.processes?.map((process) => createApi(process, token, tenant)) ?? [api];
+      return target.processes?.map((process) => createApi(process, token, tenant, isWatched)) ?? [api];
     },
     async withKey(role, scopes) {
       const answer = await call('POST', '/api/api-keys', { name: unique('key'), role, scopes });
       assert.equal(answer.status, 200, answer.text);
-      return createApi(target, answer.body.plaintextKey as string, null);
+      return createApi(target, answer.body.plaintextKey as string, null, isWatched);
     },
     async agent(definition = {}) {
       const name = unique('agent');
