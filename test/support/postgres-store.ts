@@ -107,7 +107,7 @@ const aside = (folder: string): StoreAside => {
     dump: () =>
       withPostgres(urlOf(folder), async (client) => {
         const tables = await client.query<{ name: string }>(
-          'select relname as name from pg_class where relnamespace = $1::regnamespace and relkind in ($2, $3) and not relispartition',
+          'select relname as name from pg_class where relnamespace = quote_ident($1)::regnamespace and relkind in ($2, $3) and not relispartition',
           [schema, 'r', 'p'],
         );
         const names = tables.rows.map(({ name }) => name);

@@ -43,6 +43,13 @@ export const sqlName = (max: number): ValueKind<string> =>
     expected: `1 to ${max} of a-z 0-9 _ that start with a letter`,
   });
 
+export const schemaName = (): ValueKind<string> =>
+  text({
+    label: '[a-z][a-z0-9_]{0,62}',
+    pattern: /^(?!pg_)[a-z][a-z0-9_]{0,62}$/,
+    expected: "1 to 63 of a-z 0-9 _ that start with a letter, and not with pg_, which is the server's own",
+  });
+
 export const headerName = (): ValueKind<string> =>
   text({ label: 'header name', pattern: /^[!#$%&'*+.^_`|~0-9A-Za-z-]{1,128}$/, expected: 'an HTTP header name' });
 

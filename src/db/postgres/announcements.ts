@@ -1,4 +1,5 @@
 import { randomUUID } from 'node:crypto';
+import pg from 'pg';
 import type { Logger } from '../../core/logger.ts';
 import { endsWithin } from '../../core/time-limit.ts';
 import type { Announcements, Listener, Topic } from '../announcements.ts';
@@ -188,7 +189,7 @@ export const openAnnouncements = ({
       if (!isCurrent()) return opened.destroy();
       connection = opened;
       unechoedSince = null;
-      if (!(await endsWithin(heartbeatMs, opened.query(`listen "${channel}"`, []))))
+      if (!(await endsWithin(heartbeatMs, opened.query(`listen ${pg.escapeIdentifier(channel)}`, []))))
         throw new Error('The server does not answer.');
       // While somebody has the store to themselves, this process is deaf.
       if (serves) await opened.query('select pg_advisory_lock_shared(hashtextextended($1, 0))', [servingLock(channel)]);

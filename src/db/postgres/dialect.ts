@@ -1,4 +1,5 @@
 import { type CompiledQuery, type Kysely, sql } from 'kysely';
+import pg from 'pg';
 import { AcpError } from '../../contract/errors.ts';
 import type { Logger } from '../../core/logger.ts';
 import type { SqlDialect, StoreSize } from '../dialect.ts';
@@ -58,7 +59,7 @@ export const createPostgresDialect = ({
   exclusive,
 }: PostgresDialectOptions): SqlDialect => {
   const { outage } = connections;
-  const quoted = (name: string): string => `"${schema}"."${name}"`;
+  const quoted = (name: string): string => `${pg.escapeIdentifier(schema)}.${pg.escapeIdentifier(name)}`;
 
   const on = async <T>(
     work: (connection: PostgresConnection) => Promise<T>,
@@ -99,7 +100,7 @@ export const createPostgresDialect = ({
   const size = async (): Promise<StoreSize> => {
     const [row] = await read({
       sql: `select coalesce(sum(pg_total_relation_size(oid)), 0) as bytes from pg_class
-        where relnamespace = $1::regnamespace and relkind in ('r', 'm', 'S')`,
+        where relnamespace = quote_ident($1)::regnamespace and relkind in ('r', 'm', 'S')`,
       parameters: [schema],
     });
     return { totalBytes: (row as { bytes: number }).bytes, walBytes: 0 };

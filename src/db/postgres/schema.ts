@@ -104,23 +104,23 @@ export const describePostgresSchema = async (db: Kysely<Tables>, schema: string)
     join pg_class c on c.oid = a.attrelid and c.relkind in ('r', 'p') and not c.relispartition
     left join pg_collation l on l.oid = a.attcollation
     left join pg_attrdef d on d.adrelid = a.attrelid and d.adnum = a.attnum
-    where c.relnamespace = ${schema}::regnamespace and a.attnum > 0 and not a.attisdropped
+    where c.relnamespace = quote_ident(${schema})::regnamespace and a.attnum > 0 and not a.attisdropped
     order by c.relname collate "C", a.attnum`.execute(db);
   const indexes = await sql<DefinitionRow>`
-    select replace(pg_get_indexdef(i.indexrelid), ${`${schema}.`}, '') as definition
+    select replace(pg_get_indexdef(i.indexrelid), quote_ident(${schema}) || '.', '') as definition
     from pg_index i
     join pg_class c on c.oid = i.indrelid and not c.relispartition
     join pg_class x on x.oid = i.indexrelid
-    where c.relnamespace = ${schema}::regnamespace
+    where c.relnamespace = quote_ident(${schema})::regnamespace
     order by c.relname collate "C", x.relname collate "C"`.execute(db);
   const laidApart = await sql<DefinitionRow>`
     select c.relname || ' partition by ' || pg_get_partkeydef(c.oid) as definition
-    from pg_class c where c.relnamespace = ${schema}::regnamespace and c.relkind = 'p'
+    from pg_class c where c.relnamespace = quote_ident(${schema})::regnamespace and c.relkind = 'p'
     order by c.relname collate "C"`.execute(db);
   const settings = await sql<DefinitionRow>`
     select c.relname || ' with (' || array_to_string(c.reloptions, ', ') || ')' as definition
     from pg_class c
-    where c.relnamespace = ${schema}::regnamespace and c.relkind = 'r' and not c.relispartition
+    where c.relnamespace = quote_ident(${schema})::regnamespace and c.relkind = 'r' and not c.relispartition
       and c.reloptions is not null
     order by c.relname collate "C"`.execute(db);
   const lines = columns.rows.map(

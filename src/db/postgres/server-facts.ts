@@ -57,11 +57,11 @@ export const serverFacts = async (db: Kysely<Tables>, schema: string): Promise<S
     from pg_class c
     left join pg_inherits i on i.inhrelid = c.oid
     left join pg_class p on p.oid = i.inhparent
-    where c.relnamespace = ${schema}::regnamespace and c.relkind in ('r', 'p')
+    where c.relnamespace = quote_ident(${schema})::regnamespace and c.relkind in ('r', 'p')
     group by 1 order by 1`.execute(db);
   const partitions = await sql<{ name: string; value: number }>`
     select p.relname as name, count(*) as value from pg_inherits i join pg_class p on p.oid = i.inhparent
-    where p.relnamespace = ${schema}::regnamespace and p.relkind = 'p' group by 1 order by 1`.execute(db);
+    where p.relnamespace = quote_ident(${schema})::regnamespace and p.relkind = 'p' group by 1 order by 1`.execute(db);
   const { version = '', standby = 0, used = 0, own = 0, most = 0 } = rows[0] ?? {};
   return {
     serverVersion: version,
@@ -89,7 +89,7 @@ export const checkServer = async (
   const notes: string[] = [];
   const invalid = await sql<{ name: string }>`
     select x.relname as name from pg_index i join pg_class x on x.oid = i.indexrelid
-    where x.relnamespace = ${schema}::regnamespace and not (i.indisvalid and i.indisready) order by 1`.execute(db);
+    where x.relnamespace = quote_ident(${schema})::regnamespace and not (i.indisvalid and i.indisready) order by 1`.execute(db);
   for (const { name } of invalid.rows)
     findings.push(`The index ${name} is not valid: build it again with \`reindex\`.`);
   const { rows } = await sql<{ checksums: string; failures: number | null }>`
@@ -110,7 +110,7 @@ export const checkServer = async (
   const indexes = await sql<{ oid: number; name: string }>`
     select x.oid::int8 as oid, x.relname as name from pg_index i join pg_class x on x.oid = i.indexrelid
     join pg_am a on a.oid = x.relam
-    where x.relnamespace = ${schema}::regnamespace and x.relkind = 'i' and a.amname = 'btree' and i.indisvalid
+    where x.relnamespace = quote_ident(${schema})::regnamespace and x.relkind = 'i' and a.amname = 'btree' and i.indisvalid
     order by 2`.execute(db);
   const check = sql.id(extension.schema, 'bt_index_check');
   for (const { oid, name } of indexes.rows) {

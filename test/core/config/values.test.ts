@@ -100,6 +100,7 @@ const limits: readonly (readonly [string, readonly string[], readonly string[]])
   ['Service:RunRecording:Enabled', ['yes', '1', 'on', ''], ['true', 'FALSE']],
   ['Service:Persistence:Provider', ['MySql', ''], ['memory', 'SQLITE']],
   ['Service:Persistence:Sqlite:TablePrefix', ['Service_', '1a', 'a-b', 'a'.repeat(33)], ['a', 'acp_']],
+  ['Service:Persistence:Postgres:SchemaName', ['Acp-Prod "x"', 'pg_x', '', 'a'.repeat(64)], ['service', 'user', 'pgx']],
   ['Service:Persistence:Sqlite:CommandTimeoutSeconds', ['0', '30s'], ['1']],
   [
     'Service:Persistence:Sqlite:ConnectionString',

@@ -1,6 +1,6 @@
 import { int } from '../number-kinds.ts';
 import { flag, group, optional, secret, setting } from '../schema-nodes.ts';
-import { sqliteLocation, sqlName, text } from '../text-kinds.ts';
+import { schemaName, sqliteLocation, sqlName, text } from '../text-kinds.ts';
 import { nullable, oneOf } from '../value-kind.ts';
 
 const common = {
@@ -47,7 +47,7 @@ export const persistenceSettings = {
         null,
         'The same for a standby of the server: statistics and other reads that sum up history go there, and to the server while it is away or more than 5 s behind. Decisions never do.',
       ),
-      SchemaName: setting(sqlName(63), 'service', 'Schema of the tables; made when missing.'),
+      SchemaName: setting(schemaName(), 'service', 'Schema of the tables; made when missing.'),
       MaxConnections: setting(int({ min: 2 }), 20, 'Connections of this process, all together.'),
       ...common,
     }),
