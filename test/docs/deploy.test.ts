@@ -8,7 +8,7 @@ import { type TestContext, test } from 'node:test';
 import { Compile, type XSchema } from 'typebox/schema';
 import ts from 'typescript';
 import { parse } from 'yaml';
-import { type LoadedConfig, loadConfig } from '../../src/core/config/index.ts';
+import { ConfigError, type LoadedConfig, loadConfig } from '../../src/core/config/index.ts';
 
 const root = join(import.meta.dirname, '../..');
 const folder = join(root, 'docs/deploy');
@@ -20,8 +20,30 @@ type Document = any;
 const read = (path: string): Document => parse(readFileSync(path, 'utf8'));
 const manifest = (name: string): Document => read(join(manifests, `${name}.yaml`));
 
+type Variables = Readonly<Record<string, string>>;
+
+/** Variables that the containers of acp are given; those of a secret or a field have a text of their place. */
+const podVariables = (): Variables =>
+  Object.fromEntries(
+    manifest('deployment').spec.template.spec.containers.flatMap((container: Document) =>
+      (container.env ?? []).map(({ name, value }: Document) => [name, value ?? '1']),
+    ),
+  );
+const composeVariables = (name: string): Variables => {
+  const { environment = {} } = read(join(folder, 'compose.yaml')).services[name];
+  if (!Array.isArray(environment)) return environment;
+  return Object.fromEntries(
+    environment.map((each: string) => [each.split('=', 1)[0], each.split('=').slice(1).join('=')]),
+  );
+};
+
 /** The configuration of a file, whose secrets are in files that are made here. */
-const configOf = (t: TestContext, text: string, secrets: Readonly<Record<string, string>>): LoadedConfig => {
+const configOf = (
+  t: TestContext,
+  text: string,
+  secrets: Readonly<Record<string, string>>,
+  env: Variables = {},
+): LoadedConfig => {
   const place = mkdtempSync(join(tmpdir(), 'acp-deploy-'));
   t.after(() => rmSync(place, { recursive: true, force: true }));
   for (const [name, value] of Object.entries(secrets)) writeFileSync(join(place, name), `${value}\n`);
@@ -30,7 +52,7 @@ const configOf = (t: TestContext, text: string, secrets: Readonly<Record<string,
     configPath,
     text.replaceAll(/\$\{file:[^}]*\/([^/}]+)\}/g, (_, name) => `\${file:${join(place, name)}}`),
   );
-  return loadConfig({ configPath, env: {}, cwd: place });
+  return loadConfig({ configPath, env, cwd: place });
 };
 
 /** Without the format of durations, by which JSON Schema means those of ISO 8601, and Compose its own. */
@@ -165,6 +187,35 @@ test('a process is given more time to stop than its drain takes, and both config
     assert.equal(values.Service.Persistence.Provider, 'Postgres');
     assert.ok(values.Service.Persistence.Postgres.ConnectionString?.startsWith('postgres://acp:'));
     assert.ok(values.Host.AllowRemoteAccess && !values.Host.AnonymousLoopback && values.Host.AuthToken !== null);
+  }
+});
+
+const isUnknown = (name: string) => (error: unknown) =>
+  error instanceof ConfigError &&
+  error.problems.some(({ code, key }) => code === 'unknown-key' && key?.endsWith(name) === true);
+
+test('a setting that acp does not know is refused, in the file of a deployment and as a variable of its container', (t) => {
+  const secrets = { 'acp-auth-token': 'a'.repeat(64), 'postgres-password': 'b'.repeat(64) };
+  const composed = readFileSync(join(folder, 'service.yaml'), 'utf8');
+  const inCluster = manifest('config').data['service.yaml'];
+  const given = manifest('secret.example').stringData;
+  const containers: readonly (readonly [string, Readonly<Record<string, string>>, Variables])[] = [
+    [inCluster, given, podVariables()],
+    [composed, secrets, composeVariables('acp-1')],
+    [composed, secrets, composeVariables('acp-2')],
+  ];
+  for (const [text, files, variables] of containers) {
+    // All that the containers set are settings, or are named here: what a program of Node or the system reads.
+    const others = Object.keys(variables).filter((name) => !/^(?:Host|Service)__/.test(name));
+    assert.deepEqual(others, []);
+    assert.deepEqual(configOf(t, text, files, variables).warnings, []);
+    for (const setting of text.matchAll(/^ +([A-Z][A-Za-z]+):/gm)) {
+      const name = setting[1] ?? '';
+      const wrong = text.replace(`${name}:`, `${name}x:`);
+      assert.throws(() => configOf(t, wrong, files, variables), isUnknown(`${name}x`), name);
+    }
+    const variable = { ...variables, Service__Drain__Timeoutx: '5s' };
+    assert.throws(() => configOf(t, text, files, variable), isUnknown('Timeoutx'));
   }
 });
 

@@ -287,10 +287,11 @@ export const moveStore = async (options: MoveOptions): Promise<MoveReport> => {
   let isMoved = false;
   try {
     await refuseUnready(source, options);
+    // Before a folder is written to for the first time.
+    await refuseWithoutRoom(source, options.to);
     await refuseContents(source, options.to, { writes: !dryRun });
     const toFile = storePlace(options.to).provider === 'Postgres' ? null : signingKeyFile(storeFile(options.to));
     await options.signingKey.look(keyPlace(source.storage, options.from), toFile);
-    await refuseWithoutRoom(source, options.to);
     const outcome = await (dryRun ? previewed : moved)(source, { ...options, tell });
     isMoved = !dryRun;
     return { from, to, dryRun, ...outcome };

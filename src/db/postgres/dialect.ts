@@ -10,6 +10,7 @@ import type { Connections } from './connections.ts';
 import { postgresKyselyDialect } from './driver.ts';
 import { classifyPostgres, isConflict, isCut } from './failure.ts';
 import { createGroupCommit } from './group-commit.ts';
+import { mergeDeletes } from './merged-deletes.ts';
 import { createPartitions } from './partitions.ts';
 import type { Sent } from './pipeline.ts';
 import type { Replica } from './replica.ts';
@@ -123,7 +124,7 @@ export const createPostgresDialect = ({
         statements.every(({ isRepeatable }) => isRepeatable === true) ? isAskedAgain : isConflict,
       ),
     write: (db, statements) =>
-      db.getExecutor().provideConnection((connection) => execute(connection as PostgresConnection, statements)),
+      db.getExecutor().provideConnection((connection) => execute(connection as PostgresConnection, mergeDeletes(statements))),
     scan: read,
     ...(replica !== null && { replica }),
     async readTime() {

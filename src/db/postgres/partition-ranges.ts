@@ -62,7 +62,7 @@ export const parseRange = (text: string): IdRange | null => {
 };
 
 /** Whether ids of the one range lie in the other, all of them. */
-export const covers = (range: IdRange, { from, below }: IdRange & { readonly from: string }): boolean =>
+const covers = (range: IdRange, { from, below }: IdRange & { readonly from: string }): boolean =>
   (range.from === null || range.from <= from) && range.below >= below;
 
 // Clocks of processes may be off, and what is taken away while somebody still writes to it is only made anew.
@@ -70,3 +70,43 @@ const settledAfterMs = 86_400_000;
 
 /** Whether nothing new comes with ids of the range. */
 export const isPast = ({ below }: IdRange, nowMs: number): boolean => below <= idFrom(nowMs - settledAfterMs);
+
+/** With the schema as its parameter: rows of `StoredPartition`. */
+export const readPartitions = `
+  select p.relname as "table", c.relname as name, pg_get_expr(c.relpartbound, c.oid) as bounds
+  from pg_inherits i
+  join pg_class c on c.oid = i.inhrelid
+  join pg_class p on p.oid = i.inhparent and p.relkind = 'p'
+  join pg_namespace n on n.oid = p.relnamespace
+  where n.nspname = $1`;
+
+export interface StoredPartition {
+  readonly table: string;
+  readonly name: string;
+  /** As the server writes them; `DEFAULT`: all that fits nowhere else. */
+  readonly bounds: string;
+}
+
+export interface AbsentPartition extends WantedPartition {
+  readonly entry: PartitionedTable;
+  /** Name of the default partition, where its rows are meanwhile; null: there is none. */
+  readonly other: string | null;
+}
+
+/** What is not there: of every partitioned table, the partitions of some moments. */
+export const absentPartitions = (
+  present: readonly StoredPartition[],
+  momentsOf: (entry: PartitionedTable) => readonly number[],
+): readonly AbsentPartition[] =>
+  partitionedTables.flatMap((entry) => {
+    const own = present.filter(({ table }) => table === entry.table);
+    // Not converted yet: migrations are pending.
+    if (own.length === 0) return [];
+    const ranges = own.map(({ bounds }) => parseRange(bounds)).filter((range) => range !== null);
+    const other = own.find(({ bounds }) => bounds === 'DEFAULT')?.name ?? null;
+    const times = momentsOf(entry).map((time) => partitionAt(entry, time));
+    return times
+      .filter(({ name }, index) => times.findIndex((time) => time.name === name) === index)
+      .filter((time) => !ranges.some((range) => covers(range, time)))
+      .map((time) => ({ ...time, entry, other }));
+  });

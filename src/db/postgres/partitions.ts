@@ -6,12 +6,14 @@ import type { Logger } from '../../core/logger.ts';
 import type { Partition, StorePartitions } from '../partitions.ts';
 import type { PostgresConnection } from './connection.ts';
 import {
-  covers,
+  type AbsentPartition,
+  absentPartitions,
   isPast,
   type PartitionedTable,
   parseRange,
-  partitionAt,
   partitionedTables,
+  readPartitions,
+  type StoredPartition,
   timeOf,
 } from './partition-ranges.ts';
 import type { Answer, Sent } from './pipeline.ts';
@@ -50,20 +52,6 @@ const statement = (text: string, parameters: readonly unknown[] = []): Sent => (
 const quoted = pg.escapeIdentifier;
 const literal = pg.escapeLiteral;
 
-const readPartitions = `
-  select p.relname as "table", c.relname as name, pg_get_expr(c.relpartbound, c.oid) as bounds
-  from pg_inherits i
-  join pg_class c on c.oid = i.inhrelid
-  join pg_class p on p.oid = i.inhparent and p.relkind = 'p'
-  join pg_namespace n on n.oid = p.relnamespace
-  where n.nspname = $1`;
-
-interface StoredPartition {
-  readonly table: string;
-  readonly name: string;
-  readonly bounds: string;
-}
-
 /** Fails where the query has a row, by itself: the transaction ends, with no answer waited for. */
 const unlessAny = ({ sql: text, parameters }: Pick<Sent, 'sql' | 'parameters'>): Sent =>
   statement(`select 1 / (case when exists (${text}) then 0 else 1 end)`, parameters);
@@ -83,30 +71,14 @@ export const createPartitions = ({ on, schema, log }: PartitionsOptions): StoreP
 
   const stored = (): Promise<readonly StoredPartition[]> => read<StoredPartition>(readPartitions, [schema]);
 
-  /** What is not there: of every partitioned table, the partition of the moment and that of some time later. */
-  const wanted = async (nowMs: number, laterMs: (entry: PartitionedTable) => number) => {
-    const present = await stored();
-    return partitionedTables.flatMap((entry) => {
-      const own = present.filter(({ table }) => table === entry.table);
-      // Not converted yet: migrations are pending.
-      if (own.length === 0) return [];
-      const ranges = own.map(({ bounds }) => parseRange(bounds)).filter((range) => range !== null);
-      const other = own.find(({ bounds }) => bounds === 'DEFAULT')?.name ?? null;
-      const times = [nowMs, nowMs + laterMs(entry)].map((time) => partitionAt(entry, time));
-      return times
-        .filter(({ name }, index) => times.findIndex((time) => time.name === name) === index)
-        .filter((time) => !ranges.some((range) => covers(range, time)))
-        .map((time) => ({ ...time, entry, other }));
-    });
-  };
+  const wanted = async (nowMs: number, laterMs: (entry: PartitionedTable) => number) =>
+    absentPartitions(await stored(), (entry) => [nowMs, nowMs + laterMs(entry)]);
 
-  type Wanted = Awaited<ReturnType<typeof wanted>>[number];
-
-  const inRange = ({ column }: PartitionedTable, { from, below }: Wanted): string =>
+  const inRange = ({ column }: PartitionedTable, { from, below }: AbsentPartition): string =>
     `${quoted(column)} >= ${literal(from)} and ${quoted(column)} < ${literal(below)}`;
 
   /** As a table of its own that is attached then: to make it in its place would stop every writer of the table. */
-  const made = (partition: Wanted, between: readonly Sent[] = []): Sent[] => {
+  const made = (partition: AbsentPartition, between: readonly Sent[] = []): Sent[] => {
     const { entry, name, from, below } = partition;
     return [
       statement(
@@ -119,7 +91,7 @@ export const createPartitions = ({ on, schema, log }: PartitionsOptions): StoreP
     ];
   };
 
-  const withRowsMoved = async (partition: Wanted): Promise<void> => {
+  const withRowsMoved = async (partition: AbsentPartition): Promise<void> => {
     const { entry, name, other } = partition;
     if (other === null) throw new Error(`The rows that keep ${name} from being made are nowhere.`);
     const rows = `${named(other)} where ${inRange(entry, partition)}`;
@@ -133,7 +105,7 @@ export const createPartitions = ({ on, schema, log }: PartitionsOptions): StoreP
     ]);
   };
 
-  const make = async (partition: Wanted): Promise<void> => {
+  const make = async (partition: AbsentPartition): Promise<void> => {
     for (let attempt = 1; ; attempt += 1)
       try {
         return await whole(made(partition)).then(

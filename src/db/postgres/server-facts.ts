@@ -1,9 +1,10 @@
 import { type Kysely, sql } from 'kysely';
 import type { Tables } from '../tables.ts';
+import { checkPartitions, type PartitionFacts, partitionFacts } from './partition-facts.ts';
 import { servingLock } from './serving-lock.ts';
 
 /** What a server says of itself and of one schema. Bytes, milliseconds, numbers of connections. */
-export interface ServerFacts {
+export interface ServerFacts extends PartitionFacts {
   readonly serverVersion: string;
   /** It follows another server, and takes no writes. */
   readonly isStandby: boolean;
@@ -23,8 +24,6 @@ export interface ServerFacts {
   readonly clockAheadMs: number;
   /** With indexes and what lies outside of the rows. */
   readonly tableBytes: Readonly<Record<string, number>>;
-  /** Of tables that have any. */
-  readonly partitions: Readonly<Record<string, number>>;
 }
 
 const clockAhead = async (db: Kysely<Tables>): Promise<number> => {
@@ -59,9 +58,6 @@ export const serverFacts = async (db: Kysely<Tables>, schema: string): Promise<S
     left join pg_class p on p.oid = i.inhparent
     where c.relnamespace = quote_ident(${schema})::regnamespace and c.relkind in ('r', 'p')
     group by 1 order by 1`.execute(db);
-  const partitions = await sql<{ name: string; value: number }>`
-    select p.relname as name, count(*) as value from pg_inherits i join pg_class p on p.oid = i.inhparent
-    where p.relnamespace = quote_ident(${schema})::regnamespace and p.relkind = 'p' group by 1 order by 1`.execute(db);
   const { version = '', standby = 0, used = 0, own = 0, most = 0 } = rows[0] ?? {};
   return {
     serverVersion: version,
@@ -71,7 +67,7 @@ export const serverFacts = async (db: Kysely<Tables>, schema: string): Promise<S
     standbys: standbys.rows.map(({ name, state, lag }) => ({ name, state, lagMs: lag })),
     clockAheadMs: await clockAhead(db),
     tableBytes: byName(sizes.rows),
-    partitions: byName(partitions.rows),
+    ...(await partitionFacts(db, schema)),
   };
 };
 
@@ -85,8 +81,9 @@ export const checkServer = async (
   db: Kysely<Tables>,
   schema: string,
 ): Promise<{ readonly findings: readonly string[]; readonly notes: readonly string[] }> => {
-  const findings: string[] = [];
-  const notes: string[] = [];
+  const apart = await checkPartitions(db, schema);
+  const findings: string[] = [...apart.findings];
+  const notes: string[] = [...apart.notes];
   const invalid = await sql<{ name: string }>`
     select x.relname as name from pg_index i join pg_class x on x.oid = i.indexrelid
     where x.relnamespace = quote_ident(${schema})::regnamespace and not (i.indisvalid and i.indisready) order by 1`.execute(db);

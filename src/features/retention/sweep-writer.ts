@@ -6,7 +6,8 @@ import { type SweepPiece, sweepRemoval } from './sweep-removal.store.ts';
 
 /**
  * Deletes while others are served. SQLite has one writer and its driver stops the event loop while it works, so a
- * transaction takes as many rows as fit into a few milliseconds, and then others have the same time.
+ * transaction takes as many rows as fit into a few milliseconds, and then others have the same time. Where there are
+ * several writers nobody waits for this one but who changes the same rows: a transaction may last as long as a few commits.
  */
 export interface SweepWriter {
   /** `also` is a part of each transaction. Resolves with the rows that went. */
@@ -15,6 +16,7 @@ export interface SweepWriter {
 
 // A request of several steps may meet a transaction in each of them, and should still be answered within 50 ms.
 const aimMs = 4;
+const aimOfSeveralMs = 100;
 const firstStatements = 50;
 const leastStatements = 4;
 const mostStatements = 5000;
@@ -22,6 +24,7 @@ const mostStatements = 5000;
 /** For one sweep: what fits into a few milliseconds differs from target to target. */
 export const createSweepWriter = (storage: Pick<Storage, 'transaction' | 'dialect'>): SweepWriter => {
   let most = firstStatements;
+  const aim = storage.dialect.lanes === undefined ? aimMs : aimOfSeveralMs;
 
   /** How long the transaction held the event loop, in milliseconds. */
   const timed = async (work: (stores: UnitOfWork) => Promise<void>): Promise<number> => {
@@ -54,7 +57,7 @@ export const createSweepWriter = (storage: Pick<Storage, 'transaction' | 'dialec
           await also(stores, rows);
         });
         total += rows;
-        const fitting = Math.round((statements * aimMs) / Math.max(heldMs, 0.05));
+        const fitting = Math.round((statements * aim) / Math.max(heldMs, 0.05));
         // Twice at most: one quick transaction says little about the next.
         most = Math.min(Math.max(Math.min(fitting, most * 2), leastStatements), mostStatements);
         await pause(Math.max(heldMs, 1));

@@ -1,11 +1,11 @@
 import assert from 'node:assert/strict';
 import { createHash, randomUUID } from 'node:crypto';
-import { existsSync, readFileSync, statSync, writeFileSync } from 'node:fs';
+import { existsSync, readFileSync, statSync, truncateSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { type TestContext, test } from 'node:test';
 import { AcpError } from '../../../src/contract/errors.ts';
 import { createContentCipher } from '../../../src/core/content-cipher.ts';
-import { contentFolder } from '../../../src/db/content/files.ts';
+import { contentFiles, contentFolder } from '../../../src/db/content/files.ts';
 import type { AttachmentPlaces } from '../../../src/db/content/open-contents.ts';
 import { type ContentStore, contentPlace } from '../../../src/db/content/store.ts';
 import { defineStore } from '../../../src/db/define-store.ts';
@@ -16,6 +16,8 @@ import { signingKeyMove, verifyTrails } from '../../../src/features/audit/index.
 import { signingKeyStore } from '../../../src/features/audit/signing-key.store.ts';
 import { loadSigningKey, storedSigningKey } from '../../../src/features/audit/signing-key.ts';
 import { openTestStore, storeOptions, temporaryFolder } from '../../support/opened-store.ts';
+import { NoStoreError } from '../../../src/db/store-failure.ts';
+import { mountDisk } from '../../e2e/faults/refusing-disk.ts';
 import { createDatabase, findPostgres } from '../../support/postgres-server.ts';
 import { moveUntilKilled } from './killed-move.ts';
 
@@ -114,6 +116,30 @@ test('attachments beside a store go to the folder that is configured for the tar
   assert.deepEqual(await contentsIn(there, hashes), hashes);
   assert.equal(await there.storage.db.selectFrom('attachment_chunks').select('number').executeTakeFirst(), undefined);
   await there.close();
+});
+
+test('a folder whose disk is too small for the attachments is refused before anything is written, with both sizes', {
+  skip,
+}, async (t) => {
+  const disk = mountDisk(2);
+  if (disk === null) return t.skip('this user may not mount a file system');
+  t.after(disk.remove);
+  const shared = join(disk.folder, 'a', 'shared');
+  const { from, server, move } = await both(t, { store: 'Folder', folder: shared, s3: null });
+  const [place] = await Array.fromAsync(contentFiles(contentFolder(from.location)).places());
+  assert.ok(place !== undefined);
+  const path = join(contentFolder(from.location), place);
+  const bytes = readFileSync(path);
+  truncateSync(path, 3 * 1_048_576);
+  const isRefused = (error: unknown) =>
+    error instanceof AcpError &&
+    error.code === 'store-unavailable' &&
+    /folder .*shared has [12] MiB free, and the attachments beside .*from\.db take 4 MiB/.test(error.message);
+  for (const dryRun of [true, false]) await assert.rejects(move({ dryRun }), isRefused);
+  assert.equal(existsSync(shared), false);
+  await assert.rejects(openForReading(server), NoStoreError);
+  writeFileSync(path, bytes);
+  assert.equal((await move()).attachments.location, shared);
 });
 
 test('a place that has the attachments of another store is refused before anything is written', { skip }, async (t) => {

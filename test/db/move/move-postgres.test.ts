@@ -1,9 +1,11 @@
 import assert from 'node:assert/strict';
+import { randomUUID } from 'node:crypto';
 import { join } from 'node:path';
 import { type TestContext, test } from 'node:test';
 import { AcpError } from '../../../src/contract/errors.ts';
 import { type MoveOptions, moveStore } from '../../../src/db/move/move-store.ts';
 import { type OpenOptions, openStorage } from '../../../src/db/open-storage.ts';
+import { partitionAt, partitionedTables } from '../../../src/db/postgres/partition-ranges.ts';
 import { servingLock } from '../../../src/db/postgres/serving-lock.ts';
 import { tableNames } from '../../../src/db/tables.ts';
 import { signingKeyMove, verifyTrails } from '../../../src/features/audit/index.ts';
@@ -15,6 +17,24 @@ import { moveUntilKilled } from './killed-move.ts';
 
 const refusal = (words: RegExp, code: string) => (error: unknown) =>
   error instanceof AcpError && words.test(error.message) && error.code === code;
+
+const weekMs = 7 * 86_400_000;
+
+const idAt = (timeMs: number): string => {
+  const hex = timeMs.toString(16).padStart(12, '0');
+  return `${hex.slice(0, 8)}-${hex.slice(8)}-7${randomUUID().slice(15)}`;
+};
+
+/** The kind of partition that the input of each run lies in. */
+const placesOf = async (url: string, ids: readonly string[]): Promise<(string | undefined)[]> => {
+  const { rows } = await withPostgres(url, (client) =>
+    client.query<{ id: string; place: string }>(
+      `select run_id as id, substr(split_part(tableoid::regclass::text, '.', 2), 12) as place from service.run_inputs`,
+    ),
+  );
+  const places = new Map(rows.map(({ id, place }) => [id, place.replace(/^\d{8}$/, 'week')]));
+  return ids.map((id) => places.get(id));
+};
 
 const skip = findPostgres() === null ? 'there is no server of PostgreSQL' : false;
 
@@ -54,6 +74,57 @@ test('a store moves to PostgreSQL and back with the same rows and hashes', { ski
   const schema = onServer(url, 'other');
   assert.deepEqual((await move({ from: server, to: schema })).tables, there.tables, 'also between two schemas');
   for (const options of [server, back, schema]) await (await openStorage(options)).close();
+});
+
+test('rows of months ago and of times ahead go to PostgreSQL and back, from one way of lying apart to another', {
+  skip,
+}, async (t) => {
+  const { folder, server, url, move } = await bothKinds(t, 3);
+  const source = await openTestStore(t, join(folder, 'from.db'));
+  const weeks = [-60, -8, -5, -1, 0, 1, 4];
+  const ids = weeks.map((week) => idAt(Date.now() + week * weekMs));
+  for (const run_id of ids) {
+    await source.storage.db.insertInto('run_inputs').values({ run_id, messages: run_id, context: null }).execute();
+    await source.storage.db
+      .insertInto('run_events')
+      .values({ run_id, first_sequence: 0, last_sequence: 0, events: '[]' })
+      .execute();
+  }
+  await source.close();
+  const there = await move();
+  const served = await openStorage(server);
+  const { partitions } = served.storage.dialect;
+  // What came before its partition is in the default one, and moves into it as that is made.
+  await partitions?.prepare(Date.now() + 4 * weekMs);
+  assert.deepEqual(await placesOf(url, ids), ['earlier', 'earlier', 'earlier', 'earlier', 'earlier', 'week', 'week']);
+  await served.close();
+
+  // As months later: each week by itself, the oldest one gone, and one away by hand, which is not of the store then.
+  await withPostgres(url, async (client) => {
+    for (const table of ['run_inputs', 'run_events']) {
+      await client.query(`alter table service.${table} detach partition service.${table}_earlier`);
+      const entry = partitionedTables.find((each) => each.table === table);
+      assert.ok(entry !== undefined);
+      for (const week of weeks.slice(1, 5)) {
+        const { name, from, below } = partitionAt(entry, Date.now() + week * weekMs);
+        await client.query(
+          `create table service.${name} partition of service.${table} for values from ('${from}') to ('${below}')`,
+        );
+      }
+      await client.query(`insert into service.${table} select * from service.${table}_earlier`);
+      await client.query(`drop table service.${table}_earlier`);
+    }
+  });
+  const weekly = ['default', 'week', 'week', 'week', 'week', 'week', 'week'];
+  assert.deepEqual(await placesOf(url, ids), weekly);
+  const back = storeOptions(join(folder, 'back.db'));
+  const returned = await move({ from: server, to: back });
+  assert.deepEqual(returned.tables, there.tables);
+  const other = onServer(url, 'other');
+  assert.deepEqual((await move({ from: server, to: other })).tables, there.tables);
+  const again = await openTestStore(t, back.location);
+  const inputs = await again.storage.db.selectFrom('run_inputs').select('messages').execute();
+  assert.deepEqual(ids.filter((id) => !inputs.some(({ messages }) => messages === id)), []);
 });
 
 test('a move to PostgreSQL that is killed is gone on with, and no service starts on a part', { skip }, async (t) => {
