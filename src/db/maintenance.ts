@@ -16,21 +16,15 @@ import { contentFolder } from './content/files.ts';
 import { defaultPlaces } from './content/open-contents.ts';
 import { openViews } from './content/views.ts';
 import { hasTable, type Migration, migrationStatus } from './migrate.ts';
-import {
-  type OpenOptions,
-  openCopy,
-  openForReading,
-  openStorage,
-  type StoreOptions,
-  storeFile,
-} from './open-storage.ts';
+import { openCopy, openForReading } from './open-for-reading.ts';
+import { type OpenOptions, openStorage, type StoreOptions } from './open-storage.ts';
 import { checkRunLogs } from './run-logs-check.ts';
 import { hasStore } from './server-maintenance.ts';
 import { makeStandalone } from './sqlite/open.ts';
 import { readOwner, type StoreOwner } from './sqlite/owner-lock.ts';
 import { openFailure, prepareStoreFile, realStorePath } from './sqlite/store-location.ts';
 import type { RootStorage } from './storage.ts';
-import { storePlace } from './store-place.ts';
+import { storeFile, storePlace } from './store-place.ts';
 import { countRowsOfTables } from './table-counts.ts';
 
 export interface StoreStatus {

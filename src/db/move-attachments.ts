@@ -7,10 +7,11 @@ import { defaultPlaces, preferredPlace } from './content/open-contents.ts';
 import type { KeptIn } from './content/spaces/space.ts';
 import { type ContentView, openViews } from './content/views.ts';
 import { migrationStatus } from './migrate.ts';
-import { type OpenOptions, openCopy, openStorage, storeFile } from './open-storage.ts';
+import { openCopy } from './open-for-reading.ts';
+import { type OpenOptions, openStorage } from './open-storage.ts';
 import type { RootStorage, Storage } from './storage.ts';
 import { NoStoreError } from './store-failure.ts';
-import { storePlace } from './store-place.ts';
+import { storeFile, storePlace } from './store-place.ts';
 
 export interface MoveOptions extends OpenOptions {
   readonly to: KeptIn;

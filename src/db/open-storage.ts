@@ -1,34 +1,26 @@
-import { existsSync } from 'node:fs';
 import { migrations as allMigrations } from '../../migrations/index.ts';
-import { AcpError } from '../contract/errors.ts';
+import type { AcpError } from '../contract/errors.ts';
 import { type ContentCipher, plainContent } from '../core/content-cipher.ts';
 import type { Logger } from '../core/logger.ts';
 import { type Announcements, noAnnouncements } from './announcements.ts';
 import { createContents } from './content/contents.ts';
 import { contentFolder } from './content/files.ts';
 import { memoryContent } from './content/memory.ts';
-import {
-  type AttachmentPlaces,
-  defaultPlaces,
-  type OpenedContents,
-  openContents,
-  readContents,
-} from './content/open-contents.ts';
+import { type AttachmentPlaces, defaultPlaces, type OpenedContents, openContents } from './content/open-contents.ts';
 import type { ContentStore } from './content/store.ts';
 import type { SqlDialect } from './dialect.ts';
-import { hasTable, type Migration, migrate, migrationStatus } from './migrate.ts';
+import { type Migration, migrate, migrationStatus } from './migrate.ts';
 import { refuseHalfMoved } from './move/move-record.ts';
 import type { PostgresAnnouncements } from './postgres/announcements.ts';
-import { createSqliteDialect } from './sqlite/dialect.ts';
 import { classifySqlite } from './sqlite/failure.ts';
+import { createDialect, openDialect } from './sqlite/open-dialect.ts';
 import { acquireOwnership, type OwnerLock } from './sqlite/owner-lock.ts';
 import { openFailure, prepareStoreFile, realStorePath } from './sqlite/store-location.ts';
 import { startStoreWatch } from './sqlite/store-watch.ts';
 import { startWatchdog } from './sqlite/watchdog.ts';
 import { watchForHold } from './sqlite/write-hold.ts';
 import { createStorage, type RootStorage } from './storage.ts';
-import { createStoreCondition, type StoreCondition, type StoreTrouble } from './store-condition.ts';
-import { NoStoreError } from './store-failure.ts';
+import { createStoreCondition, type StoreTrouble } from './store-condition.ts';
 import { type PlaceOptions, postgresOptions, type StorePlace, signingKeyFile, storePlace } from './store-place.ts';
 
 export interface StoreOptions extends PlaceOptions {
@@ -81,54 +73,14 @@ export interface OpenedStorage {
   close(): Promise<void>;
 }
 
-// The driver waits for a lock inside a call that stops the event loop. Only a foreign program can hold one for long.
-const longestBusyMs = 5000;
-
-const createDialect = (
-  options: StoreOptions,
-  path: string | null,
-  readonly: boolean,
-  condition?: StoreCondition,
-  exclusive = false,
-): SqlDialect => {
-  try {
-    return createSqliteDialect(
-      {
-        path,
-        tablePrefix: options.tablePrefix,
-        synchronous: options.synchronous,
-        busyTimeoutMs: Math.min(options.commandTimeoutMs, longestBusyMs),
-        readonly,
-        exclusive,
-      },
-      condition,
-    );
-  } catch (error) {
-    throw openFailure(path ?? ':memory:', error, 'store', classifySqlite(error));
-  }
-};
-
-/** On a full disk a store can still be read, and written as soon as there is room, by one connection alone. */
-const openDialect = (options: StoreOptions, path: string, condition: StoreCondition): SqlDialect => {
-  try {
-    return createDialect(options, path, false, condition);
-  } catch (error) {
-    const { cause } = error as AcpError;
-    if (classifySqlite(cause) !== 'full') throw error;
-    const dialect = createDialect(options, path, false, condition, true);
-    condition.failed(cause);
-    return dialect;
-  }
-};
-
 /** What one process has to itself. */
-const unshared = { shared: false, announcements: noAnnouncements } as const;
+export const unshared = { shared: false, announcements: noAnnouncements } as const;
 
 /** A store of these options on an open database. */
-const storageOn = (dialect: SqlDialect, persistent: boolean, { cipher }: StoreOptions): RootStorage =>
+export const storageOn = (dialect: SqlDialect, persistent: boolean, { cipher }: StoreOptions): RootStorage =>
   createStorage(dialect, persistent, cipher ?? plainContent);
 
-const openInMemory = async (options: OpenOptions): Promise<OpenedStorage> => {
+export const openInMemory = async (options: OpenOptions): Promise<OpenedStorage> => {
   const storage = storageOn(createDialect(options, null, false), false, options);
   // Whoever left migrations to somebody else cannot mean a store that is new each time.
   await migrate(storage, options.migrations ?? allMigrations, options.now);
@@ -142,7 +94,7 @@ const openInMemory = async (options: OpenOptions): Promise<OpenedStorage> => {
 };
 
 /** What lies beside the file of a store, so that it stays when the store is restored from a copy. */
-const beside = (path: string) => ({
+export const beside = (path: string) => ({
   place: { provider: 'Sqlite', path } as const,
   signingKeyFile: signingKeyFile(path),
 });
@@ -162,7 +114,7 @@ const placesOf = ({ attachments = defaultPlaces, isMoveTarget }: OpenOptions): A
   isMoveTarget === true ? defaultPlaces : attachments;
 
 /** Opens a store that other processes may have open, too: nobody owns it. */
-const openOnServer = async (
+export const openOnServer = async (
   options: OpenOptions,
   place: Extract<StorePlace, { provider: 'Postgres' }>,
 ): Promise<OpenedStorage> => {
@@ -276,89 +228,3 @@ export const openStorage = async (options: OpenOptions): Promise<OpenedStorage> 
     throw failure === null ? error : openFailure(path, error, 'store', failure);
   }
 };
-
-/**
- * Opens the store to say what a write would do: nothing is written, nobody is kept from it, and where there is no store
- * yet, an empty one in memory takes its place. Migrations that wait stay `pending`.
- */
-export const openPreview = async (options: OpenOptions): Promise<OpenedStorage> => {
-  const configured = storePlace(options);
-  // A preview writes nothing by itself, and on a server there is nobody to be kept from the store.
-  if (configured.provider === 'Postgres') return openOnServer({ ...options, autoApplyMigrations: false }, configured);
-  if (configured.provider === 'Memory' || !existsSync(realStorePath(configured.path))) return openInMemory(options);
-  const path = storeFile(options);
-  const { storage } = await openForReading(options);
-  try {
-    if (options.isMoveTarget !== true) await refuseHalfMoved(storage);
-    const { pending } = await migrationStatus(storage, options.migrations ?? allMigrations);
-    return {
-      ...{ storage, ownership: null, pending, ...beside(path), ...unshared },
-      contents: await readContents({
-        storage,
-        homeFolder: contentFolder(path),
-        places: options.attachments ?? defaultPlaces,
-        now: options.now,
-      }),
-      trouble: () => null,
-      close: () => storage.close(),
-    };
-  } catch (error) {
-    await storage.close();
-    throw error;
-  }
-};
-
-/** The file that holds a store, also where there is none yet. Throws `feature-not-available` without one. */
-export const storeFile = (options: StoreOptions): string => {
-  const place = storePlace(options);
-  if (place.provider === 'Memory')
-    throw new AcpError('feature-not-available', 'A store in memory is not kept anywhere.');
-  if (place.provider === 'Postgres')
-    throw new AcpError('feature-not-available', 'A store in PostgreSQL is no file; this is for a store in a file.');
-  return realStorePath(place.path);
-};
-
-/** Where a store is, in words for people: without credentials. Throws `feature-not-available` for one in memory. */
-export const storeName = (options: StoreOptions): string => {
-  const place = storePlace(options);
-  return place.provider === 'Postgres' ? `${place.address}, schema ${place.schema}` : storeFile(options);
-};
-
-export interface ReadableStorage {
-  readonly storage: RootStorage;
-  /** Of its file; null: it is on a server. */
-  readonly path: string | null;
-  close(): Promise<void>;
-}
-
-const readOnServer = async (options: StoreOptions): Promise<ReadableStorage> => {
-  const { openPostgres } = await import('./postgres/open.ts');
-  const ignored = { warn: () => undefined, error: () => undefined };
-  const server = openPostgres(postgresOptions(options), { commandTimeoutMs: options.commandTimeoutMs, log: ignored });
-  const storage = storageOn(server.dialect, true, options);
-  const close = async (): Promise<void> => {
-    await server.stop();
-    await storage.close();
-  };
-  try {
-    if (await hasTable(storage, 'schema_migrations')) return { storage, path: null, close };
-  } catch (error) {
-    await close();
-    throw server.failure(error);
-  }
-  await close();
-  throw new NoStoreError(storeName(options));
-};
-
-/** Opens an existing store for reading, whoever serves it. Throws `store-unavailable` when there is none. */
-export const openForReading = async (options: StoreOptions): Promise<ReadableStorage> => {
-  if (storePlace(options).provider === 'Postgres') return readOnServer(options);
-  const path = storeFile(options);
-  if (!existsSync(path)) throw new NoStoreError(path);
-  const storage = storageOn(createDialect(options, path, true), true, options);
-  return { storage, path, close: () => storage.close() };
-};
-
-/** Opens a file for writing without owning it: a copy in the making, of which nobody else knows. */
-export const openCopy = (options: StoreOptions): RootStorage =>
-  storageOn(createDialect(options, options.location, false), true, options);

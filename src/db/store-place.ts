@@ -1,7 +1,7 @@
 import { AcpError } from '../contract/errors.ts';
 import { addressText, parseConnectionString } from './postgres/connection-string.ts';
 import type { PostgresOptions } from './postgres/open.ts';
-import { filePath } from './sqlite/store-location.ts';
+import { filePath, realStorePath } from './sqlite/store-location.ts';
 
 /** Where the rows of a store are. */
 export type StorePlace =
@@ -39,3 +39,19 @@ export const storePlace = (options: PlaceOptions): StorePlace => {
 
 /** Where the key that signs exports of the audit trail is, or will be, beside the file of a store. */
 export const signingKeyFile = (path: string): string => `${path}.audit-key.pem`;
+
+/** The file that holds a store, also where there is none yet. Throws `feature-not-available` without one. */
+export const storeFile = (options: PlaceOptions): string => {
+  const place = storePlace(options);
+  if (place.provider === 'Memory')
+    throw new AcpError('feature-not-available', 'A store in memory is not kept anywhere.');
+  if (place.provider === 'Postgres')
+    throw new AcpError('feature-not-available', 'A store in PostgreSQL is no file; this is for a store in a file.');
+  return realStorePath(place.path);
+};
+
+/** Where a store is, in words for people: without credentials. Throws `feature-not-available` for one in memory. */
+export const storeName = (options: PlaceOptions): string => {
+  const place = storePlace(options);
+  return place.provider === 'Postgres' ? `${place.address}, schema ${place.schema}` : storeFile(options);
+};

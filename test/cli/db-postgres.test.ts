@@ -1,8 +1,10 @@
 import assert from 'node:assert/strict';
+import { spawnSync } from 'node:child_process';
+import { join } from 'node:path';
 import { test } from 'node:test';
 import type { Finding } from '../../src/cli/diagnosis/finding.ts';
 import type { ServerCheck, ServerStatus } from '../../src/db/server-maintenance.ts';
-import { createDatabase, findPostgres, withPostgres } from '../support/postgres-server.ts';
+import { createDatabase, executeAt, findPostgres, postgresPrograms, withPostgres } from '../support/postgres-server.ts';
 import { createFolder, helloAgent } from './support.ts';
 
 const skip = findPostgres() === null ? 'there is no server of PostgreSQL' : false;
@@ -59,4 +61,78 @@ test('commands on a store in PostgreSQL work beside the services that share it, 
   const broken = await acp('db', 'check', '--json');
   assert.equal(broken.code, 1);
   assert.match((JSON.parse(broken.stdout) as ServerCheck).findings.join(), /audit trail of tenant default has a fault/);
+});
+
+test('a backup of a store with partitions, made with the command that is named, is sound where it is restored', {
+  skip,
+}, async (t) => {
+  const programs = postgresPrograms();
+  if (programs === null) return t.skip('pg_dump is not installed');
+  const [from, to] = [await createDatabase(), await createDatabase()];
+  for (const { drop } of [from, to]) t.after(drop);
+  const folder = createFolder(t);
+  folder.write('hello.yaml', helloAgent);
+  const at = ({ url }: { readonly url: string }) => [
+    ...['--set', 'Service:Persistence:Provider=Postgres'],
+    ...['--set', `Service:Persistence:Postgres:ConnectionString=${url}`],
+  ];
+  const acp = (database: { readonly url: string }, ...args: string[]) => folder.acp([...args, ...at(database)]);
+  assert.equal((await acp(from, 'agents', 'apply', '-f', 'hello.yaml')).code, 0);
+  assert.equal((await acp(from, 'run', 'hello', 'Hi')).code, 0);
+  const file = join(folder.path, 'copy.dump');
+  const { stderr } = await acp(from, 'db', 'backup', file);
+  const options = [.../(--\S+?)=(?:'([^']*)'|(\S+))|(--no-owner)/g[Symbol.matchAll](stderr)].map(
+    ([all, name, quoted, plain]) =>
+      name === '--dbname' ? `--dbname=${from.url}` : name === undefined ? all : `${name}=${quoted ?? plain}`,
+  );
+  const execute = (program: string, args: readonly string[]) => {
+    const done = spawnSync(join(programs, program), args, { encoding: 'utf8' });
+    assert.equal(done.status, 0, done.stderr);
+  };
+  execute('pg_dump', options);
+  execute('pg_restore', ['--no-owner', `--dbname=${to.url}`, file]);
+  const statuses = await Promise.all(
+    [from, to].map(
+      async (database) => JSON.parse((await acp(database, 'db', 'status', '--json')).stdout) as ServerStatus,
+    ),
+  );
+  const [before, after] = statuses.map(({ partitions, rows, applied, missingPartitions }) => ({
+    ...{ partitions, rows, applied, missingPartitions },
+  }));
+  assert.ok((before?.partitions['run_events'] ?? 0) > 2);
+  assert.deepEqual(after, before);
+  const check = await acp(to, 'db', 'check', '--json');
+  assert.deepEqual([check.code, (JSON.parse(check.stdout) as ServerCheck).findings], [0, []], check.stderr);
+  assert.equal((await acp(to, 'run', 'hello', 'Hi again')).code, 0);
+});
+
+test('a partition that was detached by hand, one that is missing and rows in a default one are told by check and status', {
+  skip,
+}, async (t) => {
+  const database = await createDatabase();
+  t.after(() => database.drop());
+  const folder = createFolder(t);
+  folder.write('hello.yaml', helloAgent);
+  const there = [
+    ...['--set', 'Service:Persistence:Provider=Postgres'],
+    ...['--set', `Service:Persistence:Postgres:ConnectionString=${database.url}`],
+  ];
+  const acp = (...args: string[]) => folder.acp([...args, ...there]);
+  assert.equal((await acp('agents', 'apply', '-f', 'hello.yaml')).code, 0);
+  assert.equal((await acp('run', 'hello', 'Hi')).code, 0);
+  await executeAt(
+    database.url,
+    `alter table service.run_inputs detach partition service.run_inputs_earlier;
+     insert into service.run_inputs select * from service.run_inputs_earlier`,
+  );
+  const check = await acp('db', 'check');
+  assert.equal(check.code, 1);
+  assert.match(check.stdout, /run_inputs_earlier is no partition any more/);
+  assert.match(check.stderr, /The partition run_inputs_\d{8} of the present is not there/);
+  assert.match(check.stderr, /run_inputs_default has 1 rows/);
+  const status = JSON.parse((await acp('db', 'status', '--json')).stdout) as ServerStatus;
+  assert.deepEqual(
+    [status.missingPartitions.length, status.defaultPartitionRows, status.detachedPartitions],
+    [1, { run_inputs_default: 1 }, ['run_inputs_earlier']],
+  );
 });

@@ -1,7 +1,7 @@
 import assert from 'node:assert/strict';
 import { join } from 'node:path';
 import { test } from 'node:test';
-import { openCopy } from '../../src/db/open-storage.ts';
+import { openCopy } from '../../src/db/open-for-reading.ts';
 import { bookElsewhere } from '../features/quotas/quota-calls.ts';
 import { storeOptions } from '../support/opened-store.ts';
 import type { Outcome } from '../support/warm-program.ts';

@@ -8,7 +8,8 @@ import {
   isDecryptionFailure,
   plainContent,
 } from '../../src/core/content-cipher.ts';
-import { openForReading, openStorage } from '../../src/db/open-storage.ts';
+import { openForReading } from '../../src/db/open-for-reading.ts';
+import { openStorage } from '../../src/db/open-storage.ts';
 import type { ReencryptReport } from '../../src/db/protection/reencrypt.ts';
 import type { RootStorage } from '../../src/db/storage.ts';
 import { sessionStore } from '../../src/features/sessions/index.ts';

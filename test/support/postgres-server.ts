@@ -60,6 +60,10 @@ const copier = (): string | null =>
     .map((folder) => join(folder, 'pg_basebackup'))
     .find((path) => existsSync(path)) ?? null;
 
+/** The folder of the programs that dump a database and restore it; null: there is none. */
+export const postgresPrograms = (): string | null =>
+  folders().find((folder) => ['pg_dump', 'pg_restore'].every((name) => existsSync(join(folder, name)))) ?? null;
+
 /** Why no server can follow another one here; null: one can. */
 export const whyNoStandby = (): string | null =>
   whyNoServer() ?? (copier() === null ? 'there is no pg_basebackup' : null);

@@ -9,10 +9,11 @@ import { type AttachmentPlaces, defaultPlaces, markedSpaces, preferredPlace } fr
 import type { NamedContent } from '../content/rows.ts';
 import { homeView, openViews } from '../content/views.ts';
 import { hasTable } from '../migrate.ts';
-import { type OpenOptions, openForReading, type StoreOptions, storeFile } from '../open-storage.ts';
+import { openForReading } from '../open-for-reading.ts';
+import type { OpenOptions, StoreOptions } from '../open-storage.ts';
 import { hasStore } from '../server-maintenance.ts';
 import type { RootStorage } from '../storage.ts';
-import { storePlace } from '../store-place.ts';
+import { storeFile, storePlace } from '../store-place.ts';
 import type { MoveEnds } from './copy-table.ts';
 import type { MoveSource } from './move-source.ts';
 import type { TableShape } from './table-walk.ts';

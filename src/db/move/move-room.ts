@@ -5,10 +5,11 @@ import { sql } from 'kysely';
 import { AcpError } from '../../contract/errors.ts';
 import { contentFiles, contentFolder } from '../content/files.ts';
 import { defaultPlaces, preferredPlace } from '../content/open-contents.ts';
-import { openForReading, type StoreOptions, storeFile } from '../open-storage.ts';
+import { openForReading } from '../open-for-reading.ts';
+import type { StoreOptions } from '../open-storage.ts';
 import { hasStore } from '../server-maintenance.ts';
 import type { RootStorage } from '../storage.ts';
-import { storePlace } from '../store-place.ts';
+import { storeFile, storePlace } from '../store-place.ts';
 import { unfinishedMove } from './move-record.ts';
 import type { MoveSource } from './move-source.ts';
 

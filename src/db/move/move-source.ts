@@ -1,8 +1,9 @@
-import { openForReading, type ReadableStorage, type StoreOptions, storeName } from '../open-storage.ts';
+import { openForReading, type ReadableStorage } from '../open-for-reading.ts';
+import type { StoreOptions } from '../open-storage.ts';
 import type { AskToHold } from '../postgres/store-hold.ts';
 import { acquireOwnership } from '../sqlite/owner-lock.ts';
 import { askForHold } from '../sqlite/write-hold.ts';
-import { postgresOptions } from '../store-place.ts';
+import { postgresOptions, storeName } from '../store-place.ts';
 import { tableNames } from '../tables.ts';
 
 /** The store that a move reads, and that nobody writes to until it is closed. */

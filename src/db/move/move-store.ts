@@ -1,10 +1,10 @@
 import { migrations as allMigrations } from '../../../migrations/index.ts';
 import { AcpError } from '../../contract/errors.ts';
 import { migrationStatus, refuseNewerStore } from '../migrate.ts';
-import { type OpenOptions, type StoreOptions, storeFile, storeName } from '../open-storage.ts';
+import type { OpenOptions, StoreOptions } from '../open-storage.ts';
 import { absentKeys } from '../protection/absent-keys.ts';
 import type { RootStorage, Storage } from '../storage.ts';
-import { postgresOptions, signingKeyFile, storePlace } from '../store-place.ts';
+import { postgresOptions, signingKeyFile, storeFile, storeName, storePlace } from '../store-place.ts';
 import { clearTable, copyTable, type MoveEnds, unstorable, unstorableRow } from './copy-table.ts';
 import { moveFiles, refuseContents, sourceMarkers, targetShape } from './move-contents.ts';
 import { endRecord } from './move-record.ts';

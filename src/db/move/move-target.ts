@@ -1,7 +1,8 @@
 import { AcpError } from '../../contract/errors.ts';
-import { type OpenOptions, openPreview, openStorage, storeName } from '../open-storage.ts';
+import { openPreview } from '../open-for-reading.ts';
+import { type OpenOptions, openStorage } from '../open-storage.ts';
 import type { RootStorage } from '../storage.ts';
-import { storePlace } from '../store-place.ts';
+import { storeName, storePlace } from '../store-place.ts';
 import { beginRecord, fingerprintOf, unfinishedMove } from './move-record.ts';
 import { keepOnServer, type MoveSource } from './move-source.ts';
 import { movedTables } from './moved-tables.ts';

@@ -124,7 +124,9 @@ export const createPostgresDialect = ({
         statements.every(({ isRepeatable }) => isRepeatable === true) ? isAskedAgain : isConflict,
       ),
     write: (db, statements) =>
-      db.getExecutor().provideConnection((connection) => execute(connection as PostgresConnection, mergeDeletes(statements))),
+      db
+        .getExecutor()
+        .provideConnection((connection) => execute(connection as PostgresConnection, mergeDeletes(statements))),
     scan: read,
     ...(replica !== null && { replica }),
     async readTime() {

@@ -6,7 +6,8 @@ interface Shape {
   readonly conditions: readonly { readonly column: string; readonly comparison: string }[];
 }
 
-const deletion = /^delete from ("(?:[^"]|"")+"\."(?:[^"]|"")+") where \(?("(?:[^"]|"")+" (?:=|>=) \$\d+(?: and "(?:[^"]|"")+" (?:=|>=) \$\d+)*)\)?$/;
+const deletion =
+  /^delete from ("(?:[^"]|"")+"\."(?:[^"]|"")+") where \(?("(?:[^"]|"")+" (?:=|>=) \$\d+(?: and "(?:[^"]|"")+" (?:=|>=) \$\d+)*)\)?$/;
 const condition = /("(?:[^"]|"")+") (=|>=) \$(\d+)/g;
 
 const shapeOf = (sql: string): Shape | null => {

@@ -1,7 +1,13 @@
 import { CompiledQuery, type Kysely, sql } from 'kysely';
 import pg from 'pg';
 import type { Tables } from '../tables.ts';
-import { absentPartitions, partitionAt, partitionedTables, readPartitions, type StoredPartition } from './partition-ranges.ts';
+import {
+  absentPartitions,
+  partitionAt,
+  partitionedTables,
+  readPartitions,
+  type StoredPartition,
+} from './partition-ranges.ts';
 
 /** How the tables of a schema lie apart. */
 export interface PartitionFacts {

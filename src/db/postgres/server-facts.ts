@@ -86,7 +86,9 @@ export const checkServer = async (
   const notes: string[] = [...apart.notes];
   const invalid = await sql<{ name: string }>`
     select x.relname as name from pg_index i join pg_class x on x.oid = i.indexrelid
-    where x.relnamespace = quote_ident(${schema})::regnamespace and not (i.indisvalid and i.indisready) order by 1`.execute(db);
+    where x.relnamespace = quote_ident(${schema})::regnamespace and not (i.indisvalid and i.indisready) order by 1`.execute(
+    db,
+  );
   for (const { name } of invalid.rows)
     findings.push(`The index ${name} is not valid: build it again with \`reindex\`.`);
   const { rows } = await sql<{ checksums: string; failures: number | null }>`

@@ -11,13 +11,14 @@ import { type ContentStore, contentPlace } from '../../../src/db/content/store.t
 import { defineStore } from '../../../src/db/define-store.ts';
 import { type MoveOptions, moveStore } from '../../../src/db/move/move-store.ts';
 import { untyped } from '../../../src/db/move/table-walk.ts';
-import { type OpenedStorage, type OpenOptions, openForReading, openStorage } from '../../../src/db/open-storage.ts';
+import { openForReading } from '../../../src/db/open-for-reading.ts';
+import { type OpenedStorage, type OpenOptions, openStorage } from '../../../src/db/open-storage.ts';
+import { NoStoreError } from '../../../src/db/store-failure.ts';
 import { signingKeyMove, verifyTrails } from '../../../src/features/audit/index.ts';
 import { signingKeyStore } from '../../../src/features/audit/signing-key.store.ts';
 import { loadSigningKey, storedSigningKey } from '../../../src/features/audit/signing-key.ts';
-import { openTestStore, storeOptions, temporaryFolder } from '../../support/opened-store.ts';
-import { NoStoreError } from '../../../src/db/store-failure.ts';
 import { mountDisk } from '../../e2e/faults/refusing-disk.ts';
+import { openTestStore, storeOptions, temporaryFolder } from '../../support/opened-store.ts';
 import { createDatabase, findPostgres } from '../../support/postgres-server.ts';
 import { moveUntilKilled } from './killed-move.ts';
 
