@@ -4,7 +4,8 @@ import { join } from 'node:path';
 import { test } from 'node:test';
 import type { Finding } from '../../src/cli/diagnosis/finding.ts';
 import type { ServerCheck, ServerStatus } from '../../src/db/server-maintenance.ts';
-import { createDatabase, executeAt, findPostgres, postgresPrograms, withPostgres } from '../support/postgres-server.ts';
+import { createDatabase, findPostgres, postgresPrograms, withPostgres } from '../support/postgres-server.ts';
+import { detachPartition } from '../support/postgres-store.ts';
 import { createFolder, helloAgent } from './support.ts';
 
 const skip = findPostgres() === null ? 'there is no server of PostgreSQL' : false;
@@ -120,11 +121,7 @@ test('a partition that was detached by hand, one that is missing and rows in a d
   const acp = (...args: string[]) => folder.acp([...args, ...there]);
   assert.equal((await acp('agents', 'apply', '-f', 'hello.yaml')).code, 0);
   assert.equal((await acp('run', 'hello', 'Hi')).code, 0);
-  await executeAt(
-    database.url,
-    `alter table service.run_inputs detach partition service.run_inputs_earlier;
-     insert into service.run_inputs select * from service.run_inputs_earlier`,
-  );
+  await detachPartition(database.url, 'run_inputs', 'run_inputs_earlier');
   const check = await acp('db', 'check');
   assert.equal(check.code, 1);
   assert.match(check.stdout, /run_inputs_earlier is no partition any more/);

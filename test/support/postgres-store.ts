@@ -11,7 +11,7 @@ import { createPostgresDialect } from '../../src/db/postgres/dialect.ts';
 import { ensureSchema, migrationLock } from '../../src/db/postgres/migration-lock.ts';
 import { createStorage } from '../../src/db/storage.ts';
 import { storeOptions } from './opened-store.ts';
-import { administer, databaseUrl, dropDatabase, findPostgres, withPostgres } from './postgres-server.ts';
+import { administer, databaseUrl, dropDatabase, executeAt, findPostgres, withPostgres } from './postgres-server.ts';
 import type { StoreAside, TestStore } from './test-store.ts';
 
 const schema = 'service';
@@ -118,6 +118,14 @@ const aside = (folder: string): StoreAside => {
       }),
   };
 };
+
+/** As somebody does by hand; its rows are then in the default partition, too. */
+export const detachPartition = (url: string, table: string, partition: string): Promise<unknown> =>
+  executeAt(
+    url,
+    `alter table service.${table} detach partition service.${partition};
+     insert into service.${table} select * from service.${partition}`,
+  );
 
 /** A server that any number of processes share. */
 export const postgresStore: TestStore = {
