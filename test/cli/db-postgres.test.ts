@@ -104,7 +104,6 @@ test('a backup of a store with partitions, made with the command that is named, 
   assert.deepEqual(after, before);
   const check = await acp(to, 'db', 'check', '--json');
   assert.deepEqual([check.code, (JSON.parse(check.stdout) as ServerCheck).findings], [0, []], check.stderr);
-  assert.equal((await acp(to, 'run', 'hello', 'Hi again')).code, 0);
 });
 
 test('a partition that was detached by hand, one that is missing and rows in a default one are told by check and status', {
