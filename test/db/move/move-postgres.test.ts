@@ -83,11 +83,14 @@ test('rows of months ago and of times ahead go to PostgreSQL and back, from one 
   const source = await openTestStore(t, join(folder, 'from.db'));
   const weeks = [-60, -8, -5, -1, 0, 1, 4];
   const ids = weeks.map((week) => idAt(Date.now() + week * weekMs));
-  for (const run_id of ids) {
-    await source.storage.db.insertInto('run_inputs').values({ run_id, messages: run_id, context: null }).execute();
+  for (const runId of ids) {
+    await source.storage.db
+      .insertInto('run_inputs')
+      .values({ run_id: runId, messages: runId, context: null })
+      .execute();
     await source.storage.db
       .insertInto('run_events')
-      .values({ run_id, first_sequence: 0, last_sequence: 0, events: '[]' })
+      .values({ run_id: runId, first_sequence: 0, last_sequence: 0, events: '[]' })
       .execute();
   }
   await source.close();
@@ -124,7 +127,10 @@ test('rows of months ago and of times ahead go to PostgreSQL and back, from one 
   assert.deepEqual((await move({ from: server, to: other })).tables, there.tables);
   const again = await openTestStore(t, back.location);
   const inputs = await again.storage.db.selectFrom('run_inputs').select('messages').execute();
-  assert.deepEqual(ids.filter((id) => !inputs.some(({ messages }) => messages === id)), []);
+  assert.deepEqual(
+    ids.filter((id) => !inputs.some(({ messages }) => messages === id)),
+    [],
+  );
 });
 
 test('a move to PostgreSQL that is killed is gone on with, and no service starts on a part', { skip }, async (t) => {

@@ -6,7 +6,23 @@ import type { RootStorage } from '../../../src/db/storage.ts';
 import { openOnServer, skip } from './opened.ts';
 
 /** Names that have a meaning in a list of the server, or none in a byte. */
-const strange = ['', ' ', ',', '{}', 'NULL', 'null', '"', '\\', `a"b\\c'd`, 'é', '\u{1F600}', '\uFFFD', 'Z', 'a', 'b\nc'];
+const strange = [
+  '',
+  ' ',
+  ',',
+  '{}',
+  'NULL',
+  'null',
+  '"',
+  '\\',
+  `a"b\\c'd`,
+  'é',
+  '\u{1F600}',
+  '\uFFFD',
+  'Z',
+  'a',
+  'b\nc',
+];
 
 const insertMarks = ({ db }: RootStorage, targets: readonly string[], sweptUntil = 1): Promise<unknown> =>
   db
@@ -23,7 +39,9 @@ const removal = ({ db }: RootStorage, target: string, from = 0): Statement =>
     .where((eb) => eb.and([eb('target', '=', target), eb('swept_until', '>=', from)]))
     .compile();
 
-test('deletions that are made as one remove what they would one by one, whatever the values are', { skip }, async (t) => {
+test('deletions that are made as one remove what they would one by one, whatever the values are', {
+  skip,
+}, async (t) => {
   const { storage } = await openOnServer(t);
   const kept = ['c', 'é!', '""', '{,}'];
   await insertMarks(storage, [...strange, ...kept]);
@@ -41,10 +59,7 @@ test('each of the conditions holds in deletions that are made as one', { skip },
   const deletions = names.map((name, index) => removal(storage, name, index % 2 === 0 ? 5 : 6));
   assert.equal(mergeDeletes(deletions).length, 1);
   await storage.write(deletions);
-  assert.deepEqual(
-    await targetsOf(storage),
-    names.filter((_, index) => index % 2 === 1).toSorted(),
-  );
+  assert.deepEqual(await targetsOf(storage), names.filter((_, index) => index % 2 === 1).toSorted());
 });
 
 test('what is not a deletion by plain values keeps all statements in their order', { skip }, async (t) => {
@@ -80,7 +95,7 @@ test('rows that go together are looked for in the partitions where they may be, 
   const ids = Array.from({ length: 4000 }, (_, index) => idAt(Date.now() + index * 800_000, index));
   await storage.db
     .insertInto('run_inputs')
-    .values(ids.map((run_id) => ({ run_id, messages: 'x'.repeat(200), context: null })))
+    .values(ids.map((runId) => ({ run_id: runId, messages: 'x'.repeat(200), context: null })))
     .execute();
   const [merged] = mergeDeletes(
     ids
