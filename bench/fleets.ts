@@ -20,7 +20,8 @@ const fleetShapes = [
 ] as const;
 // Until V8 has compiled what is hot, a run takes more processor time, in each process by itself: 2.9 ms for the first thousand
 // over JSON, 1.3 for the third and 0.9 from the sixth on, the compiler's own threads included.
-export const warmUpRuns = 6000;
+const warmUpRuns = 6000;
+const coldRuns = 1500;
 
 export interface FleetLine {
   readonly name: string;
@@ -80,6 +81,19 @@ export const applyToAll = (servers: readonly Server[], answer: Answer, limits: L
 export const warmUp = async (servers: readonly Server[], answer: Answer): Promise<void> => {
   for (const server of servers)
     await applyLoad(acpCall(server, answer, false), { concurrency, seconds: 60, runs: warmUpRuns });
+};
+
+/** The same where each answer takes as long by itself: one by one at first, since all of them cold would be more than a machine can do. */
+export const warmUpSpread = async (
+  servers: readonly Server[],
+  answer: Answer,
+  each: number,
+  spreadMs: number,
+): Promise<void> => {
+  const limits = { seconds: 120, spreadMs };
+  for (const server of servers)
+    await applyLoad(acpCall(server, answer, false), { ...limits, concurrency: 2 * each, runs: coldRuns });
+  await applyToAll(servers, answer, { ...limits, concurrency: each, runs: warmUpRuns - coldRuns });
 };
 
 /** Fleets of every shape, those of one size on one database, in turns. */

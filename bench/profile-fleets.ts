@@ -1,7 +1,7 @@
 import { copyFileSync, mkdirSync, readdirSync, readFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { type CpuProfile, summarizeProfile } from './cpu-profile.ts';
-import { applyToAll, persistence, startFleet, stopAll, warmUpRuns } from './fleets.ts';
+import { applyToAll, persistence, startFleet, stopAll, warmUp, warmUpSpread } from './fleets.ts';
 import { startPostgres } from './postgres-server.ts';
 import { marginMs, type ProfileOptions, type ProfileReport, root } from './profile.ts';
 import { programAt, sourceProgram, startSimulator } from './servers.ts';
@@ -36,7 +36,8 @@ export const profileFleets = async (
     const startedAt = performance.now();
     const [watched] = await startFleet({ folder, program, simulator }, `${name}-watched`, 1, persistence(url), false);
     const servers = [first, ...others, watched].filter((server) => server !== undefined);
-    await applyToAll(servers, answer, { ...limits, seconds: 120, runs: warmUpRuns });
+    if (thinksMs === 0) await warmUp(servers, answer);
+    else await warmUpSpread(servers, answer, limits.concurrency, thinksMs);
     const fromMs = performance.now() - startedAt;
     const ran = await applyToAll(servers, answer, limits);
     const toMs = performance.now() - startedAt;

@@ -11,7 +11,7 @@ import {
   persistence,
   startFleet,
   stopAll,
-  warmUpRuns,
+  warmUpSpread,
 } from './fleets.ts';
 import { applyLoad } from './load.ts';
 import type { ScaleOutPart } from './options.ts';
@@ -123,7 +123,7 @@ const measureMany = async (ground: Ground, seconds: number): Promise<NonNullable
   const url = await ground.postgres.createDatabase(database);
   const servers = await startFleet({ ...ground, simulator }, 'many', processes, persistence(url));
   const each = manyRuns / processes;
-  await applyToAll(servers, 'sse', { concurrency: each, seconds: 120, runs: warmUpRuns, spreadMs: thinksMs });
+  await warmUpSpread(servers, 'sse', each, thinksMs);
   const used = (): number => ground.postgres.cpuMs() + servers.reduce((sum, { pid }) => sum + cpuMs(pid), 0);
   const before = { used: used(), busy: busyMs(), at: performance.now() };
   // Arrivals are spread over the second that the model takes: in progress are as many at any moment, and not all at one step.
