@@ -22,9 +22,14 @@ export const isWrite = ({ sql }: Sent): boolean => writes.test(sql);
 
 type Outcome = { readonly answers: readonly Answer[] } | { readonly error: unknown; readonly at: number };
 
+interface Stream {
+  readonly writable: boolean;
+  write(bytes: Buffer): boolean;
+}
+
 /** The part of the driver's connection that writes messages of the extended query protocol. */
 interface Wire {
-  readonly stream: { cork(): void; uncork(): void };
+  stream: Stream;
   parse(message: { name: string; text: string; types: readonly string[] }): void;
   bind(message: {
     portal: string;
@@ -46,7 +51,7 @@ const wireValue = (value: unknown): Buffer | string | null => {
 
 /** What the driver's own query does with the messages that come back; its declarations leave it out. */
 declare class DriverQuery {
-  constructor(config: { text: string }, callback: (error: unknown, answers: Answer | Answer[]) => void);
+  constructor(text: string, callback: (error: unknown, answers: Answer | Answer[]) => void);
   submit(wire: Wire): null;
   handleDataRow(message: unknown): void;
   handleCommandComplete(message: unknown, wire: Wire): void;
@@ -71,33 +76,41 @@ class Pipeline extends Base {
     kept: SessionStatements | null,
     callback: (error: unknown, answers: Answer | Answer[]) => void,
   ) {
-    super({ text: statements[0]?.sql ?? '' }, callback);
+    super(statements[0]?.sql ?? '', callback);
     this.#statements = statements;
     this.#kept = kept;
   }
 
   override submit(wire: Wire): null {
-    wire.stream.cork();
+    const { stream } = wire;
+    const messages: Buffer[] = [];
+    // Written one by one, some forty small messages cost more than to copy them.
+    wire.stream = { writable: true, write: (message) => messages.push(message) > 0 };
     try {
-      /** What the unnamed statement is: equal ones that follow each other are read once. */
-      let unnamed: string | null = null;
-      const now = performance.now();
-      for (const [position, { sql, parameters, returns = true }] of this.#statements.entries()) {
-        // What gives rows back could come to give others, when another version has changed the table.
-        const { name, isNew, drops } = returns || this.#kept === null ? once : this.#kept.named(sql, now);
-        if (drops !== null) wire.close({ type: 'S', name: drops });
-        if (name === '' ? sql !== unnamed : isNew) wire.parse({ name, text: sql, types: [] });
-        if (name === '') unnamed = sql;
-        else if (isNew) this.#fresh.push([position, sql]);
-        wire.bind({ portal: '', statement: name, values: parameters, valueMapper: wireValue });
-        if (returns) wire.describe({ type: 'P', name: '' });
-        wire.execute({ portal: '', rows: 0 });
-      }
-      wire.sync();
+      this.#write(wire);
     } finally {
-      wire.stream.uncork();
+      wire.stream = stream;
     }
+    if (stream.writable) stream.write(Buffer.concat(messages));
     return null;
+  }
+
+  #write(wire: Wire): void {
+    /** What the unnamed statement is: equal ones that follow each other are read once. */
+    let unnamed: string | null = null;
+    const now = performance.now();
+    for (const [position, { sql, parameters, returns = true }] of this.#statements.entries()) {
+      // What gives rows back could come to give others, when another version has changed the table.
+      const { name, isNew, drops } = returns || this.#kept === null ? once : this.#kept.named(sql, now);
+      if (drops !== null) wire.close({ type: 'S', name: drops });
+      if (name === '' ? sql !== unnamed : isNew) wire.parse({ name, text: sql, types: [] });
+      if (name === '') unnamed = sql;
+      else if (isNew) this.#fresh.push([position, sql]);
+      wire.bind({ portal: '', statement: name, values: parameters, valueMapper: wireValue });
+      if (returns) wire.describe({ type: 'P', name: '' });
+      wire.execute({ portal: '', rows: 0 });
+    }
+    wire.sync();
   }
 
   /** From the one that failed on nobody knows what the server has. */
