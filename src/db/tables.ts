@@ -1,46 +1,13 @@
+import { agentTables } from './tables/agents.ts';
 import { featureTables } from './tables/features.ts';
 import type { JobRow, ServiceLeaseRow } from './tables/jobs.ts';
+import { sessionTables } from './tables/sessions.ts';
 import { type RowsOf, tableOf } from './tables/table-of.ts';
 
 /**
  * Rows as they are stored, the same on every database: ids are text, times epoch milliseconds,
  * booleans 0 or 1, money integer micro-units, JSON text that the stores decode.
  */
-export interface AgentRow {
-  tenant_id: string;
-  name: string;
-  current_version: number;
-}
-
-export interface AgentVersionRow {
-  tenant_id: string;
-  name: string;
-  version: number;
-  content: string;
-  updated_at: number;
-  updated_by: string | null;
-  restored_from: number | null;
-}
-
-/** A file of an agent. `owner`: `session:{id}`, or `run:{id}` for a run without a session. */
-export interface AgentFileRow {
-  tenant_id: string;
-  owner: string;
-  path: string;
-  content: string;
-  size_bytes: number;
-  updated_at: number;
-}
-
-export interface AgentStateRow {
-  tenant_id: string;
-  owner: string;
-  /** The todo list as JSON; null until it is written. */
-  todos: string | null;
-  mode: string | null;
-  updated_at: number;
-}
-
 export interface RunRow {
   id: string;
   tenant_id: string;
@@ -177,64 +144,6 @@ export interface ToolInvocationRow {
   called: number;
 }
 
-export interface SessionRow {
-  tenant_id: string;
-  id: string;
-  agent_name: string;
-  owner_id: string | null;
-  conversation_id: string;
-  /** 0 until the first turn is saved. */
-  version: number;
-  message_count: number;
-  active_run_id: string | null;
-  lock_until: number | null;
-  last_run_id: string | null;
-  created_at: number;
-  updated_at: number;
-  /** Where a branch came from: provenance only, the parent may be gone. Null for what no branch opened. */
-  parent_session_id: string | null;
-  parent_conversation_id: string | null;
-  /** Last sequence that a branch shares with its parent; -1: none. */
-  branch_from_sequence: number | null;
-  /** What stands for the beginning of the history in prompts, as JSON. */
-  summary: string | null;
-}
-
-/** A run that waits for a session which several processes share; it goes as the run takes the session. */
-export interface SessionPlaceRow {
-  tenant_id: string;
-  session_id: string;
-  run_id: string;
-  /** 0: before all others, for a run that stops the one in progress; else 1. */
-  rank: number;
-  /** Of equal ranks the first to come is the next. */
-  arrived_at: number;
-  /** Without a renewal the place is nobody's after this. */
-  kept_until: number;
-}
-
-/** A message of the conversation that wrote it; branches refer to it by `conversation_segments`. */
-export interface SessionMessageRow {
-  conversation_id: string;
-  sequence: number;
-  message: string;
-}
-
-/** A stretch of the history of a branch that another conversation wrote, under the same sequences. */
-export interface ConversationSegmentRow {
-  conversation_id: string;
-  first_sequence: number;
-  last_sequence: number;
-  source_id: string;
-}
-
-/** A conversation whose session is gone. Its row stays as long as a branch still needs some of its messages. */
-export interface DroppedConversationRow {
-  conversation_id: string;
-  /** Set while messages may be left that nobody needs; new with every reason to look again. */
-  purge_token: string | null;
-}
-
 export interface IdempotencyKeyRow {
   tenant_id: string;
   key: string;
@@ -323,10 +232,7 @@ export interface SchemaMigrationRow {
 }
 
 const tables = {
-  agents: tableOf<AgentRow>(),
-  agent_versions: tableOf<AgentVersionRow>(),
-  agent_files: tableOf<AgentFileRow>(),
-  agent_states: tableOf<AgentStateRow>(),
+  ...agentTables,
   runs: tableOf<RunRow>(),
   run_events: tableOf<RunEventRow>(),
   run_inputs: tableOf<RunInputRow>(),
@@ -336,11 +242,7 @@ const tables = {
   run_scores: tableOf<RunScoreRow>(),
   run_model_calls: tableOf<RunModelCallsRow>(),
   tool_invocations: tableOf<ToolInvocationRow>(),
-  sessions: tableOf<SessionRow>(),
-  session_places: tableOf<SessionPlaceRow>(),
-  session_messages: tableOf<SessionMessageRow>(),
-  conversation_segments: tableOf<ConversationSegmentRow>(),
-  dropped_conversations: tableOf<DroppedConversationRow>(),
+  ...sessionTables,
   jobs: tableOf<JobRow>(),
   service_leases: tableOf<ServiceLeaseRow>(),
   idempotency_keys: tableOf<IdempotencyKeyRow>(),

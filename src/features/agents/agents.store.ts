@@ -1,7 +1,8 @@
 import type { Kysely } from 'kysely';
 import { AcpError } from '../../contract/errors.ts';
 import { defineStore, type StoreOf } from '../../db/define-store.ts';
-import type { AgentVersionRow, Tables } from '../../db/tables.ts';
+import type { AgentVersionRow } from '../../db/tables/agents.ts';
+import type { Tables } from '../../db/tables.ts';
 import type { AgentContent } from './agents.content.ts';
 
 /** One immutable version of a stored agent. */

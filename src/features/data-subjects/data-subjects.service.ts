@@ -6,7 +6,7 @@ import { errorTypeOf, type Span } from '../../core/telemetry/span.ts';
 import type { Telemetry } from '../../core/telemetry/telemetry.ts';
 import { ConditionFailedError } from '../../db/statement.ts';
 import type { Storage } from '../../db/storage.ts';
-import type { SessionRow } from '../../db/tables.ts';
+import type { SessionRow } from '../../db/tables/sessions.ts';
 import type { AuditLog } from '../audit/index.ts';
 import type { SessionErasure } from '../sessions/index.ts';
 import type { ResolveSubject } from './data-subject-resolver.ts';

@@ -2,7 +2,8 @@ import { type Kysely, type RawBuilder, sql } from 'kysely';
 import { defineStore, type StoreOf } from '../../db/define-store.ts';
 import type { SqlDialect } from '../../db/dialect.ts';
 import { erasedRunsMark } from '../../db/tables/retention.ts';
-import type { AttachmentRow, RunRow, SessionRow, Tables } from '../../db/tables.ts';
+import type { SessionRow } from '../../db/tables/sessions.ts';
+import type { AttachmentRow, RunRow, Tables } from '../../db/tables.ts';
 import type { SubjectIdentity } from './data-subject-resolver.ts';
 import { type SubjectTarget, subjectTargets } from './data-subjects.schema.ts';
 

@@ -1,7 +1,7 @@
 import { setImmediate as nextTurn } from 'node:timers/promises';
 import { defineStore, type StoreOf } from '../../db/define-store.ts';
 import { ConditionFailedError } from '../../db/statement.ts';
-import type { SessionRow } from '../../db/tables.ts';
+import type { SessionRow } from '../../db/tables/sessions.ts';
 
 // Messages deleted at once: a few milliseconds of work, after which other callers have their turn.
 const purgeChunk = 500;

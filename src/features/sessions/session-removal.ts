@@ -1,6 +1,6 @@
 import { ConditionFailedError } from '../../db/statement.ts';
 import type { Storage } from '../../db/storage.ts';
-import type { SessionRow } from '../../db/tables.ts';
+import type { SessionRow } from '../../db/tables/sessions.ts';
 import type { UnitOfWork } from '../../db/unit-of-work.ts';
 import { sessionBranchStore } from './session-branches.store.ts';
 import type { SessionStore } from './sessions.store.ts';

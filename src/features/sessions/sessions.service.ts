@@ -6,7 +6,7 @@ import type { CallContext, Handlers } from '../../core/context.ts';
 import { isoTime } from '../../core/iso-time.ts';
 import { ConditionFailedError } from '../../db/statement.ts';
 import type { Storage } from '../../db/storage.ts';
-import type { SessionRow } from '../../db/tables.ts';
+import type { SessionRow } from '../../db/tables/sessions.ts';
 import { publicMessage } from '../../engine/context/index.ts';
 import { sessionBranchStore } from './session-branches.store.ts';
 import type { SessionRemoval } from './session-removal.ts';

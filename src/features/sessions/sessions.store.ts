@@ -1,6 +1,6 @@
 import { defineStore, type StoreOf } from '../../db/define-store.ts';
 import { insertStatement, type Statement, updateStatement } from '../../db/statement.ts';
-import type { SessionMessageRow, SessionRow } from '../../db/tables.ts';
+import type { SessionMessageRow, SessionRow } from '../../db/tables/sessions.ts';
 import type { ChatMessage, KeptSummary } from '../../engine/context/index.ts';
 
 export interface SessionFilter {

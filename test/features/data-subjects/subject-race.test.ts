@@ -2,7 +2,7 @@ import assert from 'node:assert/strict';
 import { newId } from '../../../src/core/ids.ts';
 import { silentLogger } from '../../../src/core/logger.ts';
 import { noTelemetry } from '../../../src/core/telemetry/telemetry.ts';
-import type { SessionRow } from '../../../src/db/tables.ts';
+import type { SessionRow } from '../../../src/db/tables/sessions.ts';
 import { auditReadingStore } from '../../../src/features/audit/audit-reading.store.ts';
 import { createAuditLog } from '../../../src/features/audit/index.ts';
 import { dataSubjectOperations } from '../../../src/features/data-subjects/data-subjects.operations.ts';

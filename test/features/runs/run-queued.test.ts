@@ -1,5 +1,5 @@
 import assert from 'node:assert/strict';
-import type { SessionRow } from '../../../src/db/tables.ts';
+import type { SessionRow } from '../../../src/db/tables/sessions.ts';
 import { jobStore } from '../../../src/features/jobs/index.ts';
 import { sessionStore } from '../../../src/features/sessions/index.ts';
 import {

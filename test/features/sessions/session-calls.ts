@@ -1,6 +1,6 @@
 import type { ApiKeyScope, Role } from '../../../src/contract/authority.ts';
 import { newId } from '../../../src/core/ids.ts';
-import type { SessionRow } from '../../../src/db/tables.ts';
+import type { SessionRow } from '../../../src/db/tables/sessions.ts';
 import type { ChatMessage } from '../../../src/engine/context/index.ts';
 import { sessionStore } from '../../../src/features/sessions/index.ts';
 import type { SessionDetailResponse, SessionRecord } from '../../../src/features/sessions/sessions.schema.ts';

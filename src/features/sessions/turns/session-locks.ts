@@ -4,7 +4,7 @@ import type { Principal } from '../../../core/context.ts';
 import type { BatchedWrites } from '../../../db/batched-writes.ts';
 import { ConditionFailedError, type Statement } from '../../../db/statement.ts';
 import type { Storage } from '../../../db/storage.ts';
-import type { SessionRow } from '../../../db/tables.ts';
+import type { SessionRow } from '../../../db/tables/sessions.ts';
 import type { SessionTurn } from '../../../engine/record/index.ts';
 import type { SessionStore } from '../sessions.store.ts';
 import type { SessionAccess } from './session-access.ts';

@@ -1,7 +1,8 @@
 import type { ExpressionBuilder } from 'kysely';
 import { defineStore, type StoreOf } from '../../../db/define-store.ts';
 import { preparedStatement, type Statement } from '../../../db/statement.ts';
-import type { SessionPlaceRow, SessionRow, Tables } from '../../../db/tables.ts';
+import type { SessionPlaceRow, SessionRow } from '../../../db/tables/sessions.ts';
+import type { Tables } from '../../../db/tables.ts';
 
 /** Where a run stands in the line of its session. */
 export type PlaceOrder = Pick<SessionPlaceRow, 'rank' | 'arrived_at' | 'run_id'>;

@@ -3,7 +3,7 @@ import type { Timer } from '../../../core/clock.ts';
 import { tenantKey } from '../../../core/instance-state.ts';
 import type { Announcements } from '../../../db/announcements.ts';
 import type { Storage } from '../../../db/storage.ts';
-import type { SessionPlaceRow } from '../../../db/tables.ts';
+import type { SessionPlaceRow } from '../../../db/tables/sessions.ts';
 import { createSessionLocks, type SessionLockDeps, type Taker } from './session-locks.ts';
 import { sessionPlaceStore } from './session-places.store.ts';
 import { lockMs, maxWaiting, renewEveryMs, type SessionTurns } from './session-turns.ts';
