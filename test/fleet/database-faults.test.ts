@@ -1,6 +1,7 @@
 // A process of its own: it stops whole servers for a while, and what shares the process with it would wait, too.
 import assert from 'node:assert/strict';
 import { after, afterEach, before, describe, test } from 'node:test';
+import { setTimeout as pause } from 'node:timers/promises';
 import { mountDisk } from '../e2e/faults/refusing-disk.ts';
 import { everyRun, isIdle } from '../e2e/records.ts';
 import type { ServiceProcess } from '../e2e/support.ts';
@@ -8,7 +9,8 @@ import { until } from '../e2e/support.ts';
 import { type Answer, call, openStream, readLog } from '../e2e/wire.ts';
 import { type Fleet, openFleet } from '../support/fleet.ts';
 import { type FaultyPostgres, startFaultyPostgres } from '../support/postgres-outage.ts';
-import { whyNoServer } from '../support/postgres-server.ts';
+import { openConnection, whyNoServer } from '../support/postgres-server.ts';
+import { outageSeconds } from './outage-length.ts';
 
 const skip = whyNoServer() ?? false;
 const talk = Array.from({ length: 80 }, (_, index) => `word${index} `).join('');
@@ -17,11 +19,15 @@ const script = [
   { reply: { text: 'Done.' } },
 ];
 let made = 0;
+/** Agents for which there was no room. */
+const unstored = new Set<string>();
 /** What has to be stored. */
-const createAgent = (url: string): Promise<Answer> => {
+const createAgent = async (url: string): Promise<Answer> => {
   made += 1;
   const body = { name: `agent-${made}`, instructions: 'x'.repeat(20_000), model: { provider: 'demo', model: 'm' } };
-  return call(`${url}/api/agents`, { body });
+  const answer = await call(`${url}/api/agents`, { body });
+  if (/full/.test(answer.text) && answer.status === 503) unstored.add(body.name);
+  return answer;
 };
 /** A request that nobody can serve now is told so in a way that a client knows to come back. */
 const assertRefused = (answer: Answer): void => {
@@ -42,6 +48,17 @@ const untilRefused = async ({ members }: Fleet, status: string, detail = /./): P
     });
     await until(`readiness to be ${status}`, async () => (await readiness(member)) === status);
   }
+};
+/** Takes every connection that there is, as programs do that have nothing to do with the service. */
+const takeConnections = async (url: string): Promise<{ leave(): Promise<void> }> => {
+  const open: { leave(): Promise<void> }[] = [];
+  try {
+    for (;;) open.push(await openConnection(url));
+  } catch (error) {
+    assert.equal((error as { code?: string }).code, '53300');
+    assert.ok(open.length > 5, 'it had connections');
+  }
+  return { leave: async () => void (await Promise.all(open.map((one) => one.leave()))) };
 };
 const terminal = /^run\.(completed|failed|canceled)$/;
 
@@ -134,20 +151,29 @@ describe('a fleet whose database is in trouble', { skip, timeout: 300_000 }, () 
       assert.ok(!member.log().some(({ message }) => /^Recording of a run failed/.test(message)));
   });
 
-  test('a server that answers nobody for a while is waited for, and nothing is written twice', async () => {
+  test('a server that answers nobody for a while is waited for, others are refused meanwhile, and nothing is written twice', async () => {
     const streams = await Promise.all(
       Array.from({ length: 4 }, () => openStream(`${fleet.url}/api/agents/talker/run`, { body: { message: 'talk' } })),
     );
     await Promise.all(streams.map((stream) => stream.atLeast(3)));
     postgres.suspend();
-    const asked = Promise.all(Array.from({ length: 4 }, () => ask().catch(() => null)));
-    await new Promise((resolve) => setTimeout(resolve, 8000));
+    const suspendedAt = performance.now();
+    const caught = Promise.all(Array.from({ length: 4 }, () => ask()));
+    for (const member of fleet.members) {
+      await until('readiness to be Unhealthy', async () => (await readiness(member)) === 'Unhealthy');
+      // While nobody answers still: a process that has found that out makes nobody wait for as long as a statement may take.
+      assertRefused(await createAgent(member.url));
+      assertRefused(await call(`${member.url}/api/runs`));
+      const unreachable = ({ level, message }: { level: string; message: string }): boolean =>
+        level === 'error' && /cannot be reached/.test(message);
+      await until('the log to say so', () => member.log().some(unreachable));
+    }
+    await pause(Math.max(0, outageSeconds(8) * 1000 - (performance.now() - suspendedAt)));
     postgres.wake();
-    await asked;
-    await Promise.all(streams.map(({ ended }) => ended));
-    for (const { runId, frames } of streams) {
-      const log = await readLog(fleet.url, runId);
-      assert.deepEqual(log.slice(0, frames.length), frames);
+    for (const answer of await caught) if (answer.status !== 200) assertRefused(answer);
+    for (const { runId, frames, ended } of streams) {
+      assert.equal(await ended, 'end');
+      assert.deepEqual(await readLog(fleet.url, runId), frames);
     }
   });
 
@@ -170,6 +196,28 @@ describe('a fleet whose database is in trouble', { skip, timeout: 300_000 }, () 
     await postgres.shutDown();
     await postgres.start();
   });
+
+  test('strangers with all connections: who serves refuses and comes back, who starts says why and may start later', async () => {
+    for (const member of fleet.members) member.signal('SIGSTOP');
+    await postgres.shutDown();
+    await postgres.start(['max_connections=12', 'superuser_reserved_connections=0']);
+    const strangers = await takeConnections(postgres.url);
+    for (const member of fleet.members) member.signal('SIGCONT');
+    await untilRefused(fleet, 'Unhealthy');
+    for (const member of fleet.members) {
+      assertRefused(await call(`${member.url}/api/runs`));
+      assertRefused(await ask(member.url));
+      assert.ok(member.log().some(({ level, message }) => level === 'error' && /takes no connections/.test(message)));
+    }
+    await assert.rejects(fleet.join(), /ended with [1-9].*the server has no connection left/s);
+    await strangers.leave();
+    await allReady();
+    const member = await fleet.join();
+    await until('its readiness', async () => (await readiness(member)) === 'Healthy');
+    await fleet.end(member, 'stop');
+    await postgres.shutDown();
+    await postgres.start();
+  });
 });
 
 describe('a fleet whose database has no room left', { skip, timeout: 300_000 }, () => {
@@ -187,12 +235,38 @@ describe('a fleet whose database has no room left', { skip, timeout: 300_000 }, 
     });
     const body = { name: 'talker', model: { provider: 'demo', model: 'm' } };
     assert.equal((await call(`${fleet.url}/api/agents`, { body })).status, 201);
+    await until('the talker at both', async () =>
+      (await Promise.all(fleet.members.map(({ url }) => call(`${url}/api/agents/talker`)))).every(
+        ({ status }) => status === 200,
+      ),
+    );
+    const [service = assert.fail('nobody serves')] = fleet.members;
+    const stream = await openStream(`${service.url}/api/agents/talker/run`, { body: { message: 'talk' } });
+    await stream.atLeast(3);
     disk.fill();
     await untilRefused(fleet, 'Degraded', /full/);
-    assert.equal((await call(`${fleet.url}/api/runs`)).status, 200);
+    for (const member of fleet.members) {
+      assert.equal((await call(`${member.url}/api/runs`)).status, 200);
+      assert.ok(member.log().some(({ level, message }) => level === 'error' && /disk .* is full/.test(message)));
+    }
+    await stream.ended;
     disk.free();
     for (const member of fleet.members)
       await until('readiness to say so', async () => (await readiness(member)) === 'Healthy');
     assert.equal((await createAgent(fleet.url)).status, 201);
+    const stored = (await call(`${service.url}/api/agents`)).json<{ name: string }[]>().map(({ name }) => name);
+    assert.deepEqual(
+      stored.filter((name) => unstored.has(name)),
+      [],
+      'refused, and stored all the same',
+    );
+    assert.equal((await call(`${service.url}/api/audit/verify`)).json()['status'], 'Valid');
+    await until('the end of all runs', () => isIdle(service));
+    // What was shown and is missing was said to be missing.
+    const log = await readLog(service.url, stream.runId);
+    const shown = stream.frames.filter(({ id }) => id !== null);
+    if (stream.frames.some(({ event }) => event === 'warning'))
+      assert.equal(log.filter(({ event }) => terminal.test(event)).length, 1);
+    else assert.deepEqual(log, shown);
   });
 });

@@ -229,6 +229,14 @@ const clientConfig = (url: string): pg.ClientConfig => {
   };
 };
 
+/** A connection that is open until its owner leaves. */
+export const openConnection = async (url: string): Promise<{ leave(): Promise<void> }> => {
+  const client = new pg.Client(clientConfig(url));
+  client.on('error', () => undefined);
+  await client.connect();
+  return { leave: () => client.end() };
+};
+
 /** A connection that is open while the work is done. */
 export const withPostgres = async <T>(url: string, work: (client: pg.Client) => Promise<T>): Promise<T> => {
   const client = new pg.Client(clientConfig(url));

@@ -107,6 +107,17 @@ export const createConnections = ({ address, most, commandTimeoutMs, failed }: C
   let awaited = 0;
   /** When the server last answered anything, or had been asked for nothing. */
   let heardAt = 0;
+  /** It has answered nobody for as long as one waits: nobody else is made to find that out, until it answers. */
+  let isSilent = false;
+  const heard = (): void => {
+    heardAt = performance.now();
+    isSilent = false;
+  };
+  const notHeard = (since: number): void => {
+    if (performance.now() - Math.max(since, heardAt) < silenceMs) return;
+    isSilent = true;
+    outage.began();
+  };
   const answered = async (client: pg.PoolClient, statements: readonly Sent[], withinMs: number) => {
     if (awaited === 0) heardAt = performance.now();
     awaited += 1;
@@ -118,7 +129,7 @@ export const createConnections = ({ address, most, commandTimeoutMs, failed }: C
     const outcome = await sendTogether(client, statements);
     clearTimeout(deadline);
     awaited -= 1;
-    if ('answers' in outcome || outcome.error instanceof pg.DatabaseError) heardAt = performance.now();
+    if ('answers' in outcome || outcome.error instanceof pg.DatabaseError) heard();
     return outcome;
   };
 
@@ -167,6 +178,7 @@ export const createConnections = ({ address, most, commandTimeoutMs, failed }: C
   const connect = async (again: Patience): Promise<pg.PoolClient> => {
     for (;;)
       try {
+        if (isSilent) throw silent();
         return await pool.connect();
       } catch (error) {
         const failure = notConnected(error);
@@ -194,16 +206,21 @@ export const createConnections = ({ address, most, commandTimeoutMs, failed }: C
      */
     async look(schema: string): Promise<HoldNote | null> {
       if (pool.totalCount >= most && pool.idleCount === 0) {
-        if (awaited > 0 && performance.now() - heardAt > silenceMs) throw new ConnectionLostError(silent());
+        if (awaited > 0) notHeard(heardAt);
+        if (isSilent) throw new ConnectionLostError(silent());
         return null;
       }
       const client = await pool.connect().catch((error: unknown) => {
         throw notConnected(error);
       });
+      const since = performance.now();
       const outcome = await answered(client, [heldQuery(schema)], silenceMs);
       const error = 'answers' in outcome ? null : translated(outcome.error);
-      client.release(error instanceof ConnectionLostError);
+      const isLost = error instanceof ConnectionLostError;
+      client.release(isLost);
+      if (isLost) notHeard(since);
       if (!('answers' in outcome)) throw error;
+      outage.answered();
       return isHeld(outcome.answers[0]?.rows) ? readHoldNote(pool, schema) : null;
     },
     /** What it says then; waits for a connection. */

@@ -56,6 +56,8 @@ const failures: Readonly<Record<string, StoreFailure>> = {
   '22P05': 'unstorable-text',
   '53100': 'full',
   '25006': 'read-only',
+  // feature_not_supported: a standby has no serializable transactions, and nothing else here is refused so.
+  '0A000': 'read-only',
   '55P03': 'busy',
   '40': 'conflict',
   '57014': 'slow',

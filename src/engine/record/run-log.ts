@@ -197,7 +197,7 @@ export class RunLog implements LazyUnit {
     this.#closed = true;
     this.#recording = false;
     this.#events = [];
-    this.#statements = [];
+    this.#refuseWaiting(new Error('Another process has closed the run or taken it over.'));
     this.#finish();
   }
 
@@ -303,10 +303,9 @@ export class RunLog implements LazyUnit {
 
   #lose(flight: Flight, error: unknown): void {
     this.#ports.lost(this.runId);
-    const waiters = [...flight.waiters, ...this.#waiters];
-    this.#waiters = [];
+    this.#refuseWaiting(error);
     this.abandon();
-    for (const waiter of waiters) waiter.reject(error);
+    for (const waiter of flight.waiters) waiter.reject(error);
     flight.closing?.resolve('lost');
     this.#closing?.resolve('lost');
     this.#closing = null;
@@ -316,7 +315,15 @@ export class RunLog implements LazyUnit {
     const isStart = this.#storedNext === 0;
     if (isStart) this.#opening = { statements, events: closing === null ? events : events.slice(0, -1) };
     this.#recording = false;
+    this.#refuseWaiting(error);
     this.#ports.recordingFailed(this.runId, isStart ? 'start' : 'event', error);
+  }
+
+  /** What came while the unit before it was under way: a call that waits for its entry must not be made without. */
+  #refuseWaiting(error: unknown): void {
+    for (const waiter of this.#waiters) waiter.reject(error);
+    this.#waiters = [];
+    this.#statements = [];
   }
 
   /** As `next` of a late closing: what the store has, as far as it has told. */

@@ -214,6 +214,21 @@ test('OBS-7 a store failure ends the recording, is told once, and readers go on'
   assert.deepEqual(bench.written, ['open', 'close 2'], 'the stored log has no gap and its row says so');
 });
 
+for (const how of ['ends its recording', 'finds it lost', 'is given up'] as const)
+  test(`RUN-78 what waits behind a unit that ${how} is refused with it, and not taken for written`, async () => {
+    const bench = new LogBench();
+    bench.log.append('run.started', {});
+    bench.commit();
+    bench.log.append('message.completed', {});
+    bench.log.collect();
+    const entry = assert.rejects(bench.log.write([note('pending call')]));
+    if (how === 'is given up') bench.log.abandon();
+    else bench.log.failed(how === 'finds it lost' ? taken : away);
+    bench.commit();
+    await entry;
+    assert.deepEqual(bench.written, []);
+  });
+
 test('OBS-7 what the conversation keeps is tried again by itself', async () => {
   const bench = new LogBench();
   bench.log.append('run.started', {});
