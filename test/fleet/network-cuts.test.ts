@@ -142,7 +142,7 @@ const openPlace = async (t: TestContext): Promise<Place> => {
 
 test('a process that loses its database decides nothing, loses what it had to the others, and works again by itself', {
   skip,
-  timeout: 240_000,
+  timeout: 480_000,
 }, async (t) => {
   const place = await openPlace(t);
   const { outside, other, fleet } = place;
