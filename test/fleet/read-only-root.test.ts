@@ -14,7 +14,8 @@ import { createDatabase } from '../support/postgres-server.ts';
 import { program } from '../support/program.ts';
 import { skip as noServer } from './members.ts';
 
-const deploy = join(import.meta.dirname, '../../docs/deploy');
+const root = join(import.meta.dirname, '../..');
+const deploy = join(root, 'docs/deploy');
 const mayMount = spawnSync('unshare', ['--mount', 'true'], { stdio: 'ignore' }).status === 0;
 const skip = mayMount ? noServer : 'this user may not have mounts of its own';
 
@@ -50,22 +51,27 @@ const declared: readonly Declared[] = [
 ];
 
 /**
- * As a container has it: every file system is read-only but new, empty ones at the declared folders. The folder of the
- * configuration is at /mnt, since a declared folder may hide where it is. Ends with 90 where something else can be written to.
+ * As a container has it: every file system is read-only but new, empty ones at the declared folders. What is needed of this
+ * machine stays where it is, read-only, also below a declared folder. Ends with 90 where something else can be written to.
  */
 const contained = `
 set -e
-folder=$1; elsewhere=$2; writable=$3; shift 3
+folder=$1; needed=$2; writable=$3; shift 3
 mount --make-rprivate /
-mount --bind "$folder" /mnt
+mount -t tmpfs tmpfs /mnt
+count=0
+for place in $needed; do count=$((count + 1)); mkdir /mnt/$count; mount --rbind "$place" /mnt/$count; done
 for place in $writable; do mount -t tmpfs tmpfs "$place"; done
+count=0
+for place in $needed; do count=$((count + 1)); mkdir -p "$place"; mount --rbind /mnt/$count "$place"; done
 while read -r _ place type _; do
   case $type in proc|sysfs|devpts|mqueue|cgroup*) continue;; esac
   case " $writable " in *" $place "*) continue;; esac
   mount -o remount,bind,ro "$place" 2>/dev/null || true
 done < /proc/self/mounts
-for place in $elsewhere /mnt /; do ! touch "$place/written" 2>/dev/null || exit 90; done
-cd /mnt
+for place in $needed /mnt /; do ! touch "$place/written" 2>/dev/null || exit 90; done
+for place in $writable; do touch "$place/written"; rm "$place/written"; done
+cd "$folder"
 exec "$@"
 `;
 
@@ -79,20 +85,22 @@ const startContained = async (t: TestContext, { configuration, writable, variabl
   writeFileSync(join(folder, 'secrets', 'token'), `${token}\n`);
   writeFileSync(join(folder, 'secrets', 'database'), `${database}\n`);
   const text = configuration
-    .replace(/AuthToken: .*/, `AuthToken: "\${file:/mnt/secrets/token}"`)
-    .replace(/ConnectionString: .*/, `ConnectionString: "\${file:/mnt/secrets/database}"`);
+    .replace(/AuthToken: .*/, `AuthToken: "\${file:${folder}/secrets/token}"`)
+    .replace(/ConnectionString: .*/, `ConnectionString: "\${file:${folder}/secrets/database}"`);
   writeFileSync(join(folder, 'service.yaml'), text);
   writeFileSync(join(folder, 'script.yaml'), 'rules: [{ reply: { text: Hello. } }]\n');
+  const socket = new URL(database).searchParams.get('host');
+  const needed = [root, folder, ...(socket === null ? [] : [socket])];
   const child = spawn(
     'unshare',
     [
-      ...['--mount', 'sh', '-c', contained, 'sh', folder, import.meta.dirname, writable.join(' ')],
-      ...[...program, 'serve', '--json', '--config', '/mnt/service.yaml'],
+      ...['--mount', 'sh', '-c', contained, 'sh', folder, needed.join(' '), writable.join(' ')],
+      ...[...program, 'serve', '--json', '--config', join(folder, 'service.yaml')],
     ],
     {
       env: {
         ...{ PATH: process.env['PATH'], HOME: '/nonexistent', Host__Url: 'http://127.0.0.1:0' },
-        ...{ Service__Providers__Scripted__demo__File: '/mnt/script.yaml', ...variables },
+        ...{ Service__Providers__Scripted__demo__File: join(folder, 'script.yaml'), ...variables },
       },
       stdio: ['ignore', 'pipe', 'pipe'],
     },
