@@ -74,7 +74,7 @@ const trafficReport = (isWhole) => {
   const fleets = readReports('traffic');
   const sum = (member) => fleets.reduce((total, fleet) => total + fleet[member], 0);
   const byProcess = Array.from({ length: processes }, (_, index) =>
-    fleets.reduce((total, { answers }) => total + answers[index], 0),
+    fleets.reduce((total, { answers }) => total + (answers[index] ?? 0), 0),
   );
   const idle = fleets.filter(({ answers }) => Math.min(...answers) === 0 && Math.max(...answers) > 3);
   const [conversations, spread] = [sum('conversations'), sum('spread')];

@@ -7,7 +7,7 @@ import { listings, otherSlots, ownedKinds, refusals } from './second-owner.slots
 import { operationSlots, type Slot } from './second-tenant.slots.ts';
 import type { Send, Watcher } from './second-tenant.ts';
 import type { Target } from './server.ts';
-import { allScopes, comparable, type Found, idsIn, uuid } from './shown-ids.ts';
+import { allScopes, comparable, type Found, idsIn, inAnyOrder, uuid } from './shown-ids.ts';
 
 /**
  * SESS-25 and SESS-28 for the whole suite, on a server whose sessions have owners: another caller of the same tenant, who is
@@ -116,10 +116,12 @@ const createWatcher = async (target: Target, send: Send): Promise<Watcher | null
         tried.add(`${kind} ${id}`);
         return true;
       });
-      const work = found.flatMap((one) =>
-        slots
-          .filter(({ kind, isUuid }) => kind === one.kind && (!isUuid || uuid.test(one.id)))
-          .map((slot) => ({ slot, one })),
+      const work = inAnyOrder(
+        found.flatMap((one) =>
+          slots
+            .filter(({ kind, isUuid }) => kind === one.kind && (!isUuid || uuid.test(one.id)))
+            .map((slot) => ({ slot, one })),
+        ),
       );
       for (let at = 0; at < work.length; at += parallel)
         await Promise.all(work.slice(at, at + parallel).map(({ slot, one }) => attempt(slot, one)));

@@ -5,7 +5,7 @@ import { environment } from '../../src/core/environment.ts';
 import type { Answer, Body } from './api.ts';
 import { operationSlots, type Slot } from './second-tenant.slots.ts';
 import type { Target } from './server.ts';
-import { allScopes, comparable, type Found, idsIn, uuid } from './shown-ids.ts';
+import { allScopes, comparable, type Found, idsIn, inAnyOrder, uuid } from './shown-ids.ts';
 
 /**
  * SEC-25 for the whole suite: a second tenant tries every id that an answer shows to the first, on every operation that
@@ -123,10 +123,12 @@ const createWatcher = async (target: Target, send: Send): Promise<Watcher | null
         tried.add(name);
         return true;
       });
-      const work = found.flatMap((one) =>
-        slots
-          .filter(({ kind, isUuid }) => kind === one.kind && (!isUuid || uuid.test(one.id)))
-          .map((slot) => ({ slot, one })),
+      const work = inAnyOrder(
+        found.flatMap((one) =>
+          slots
+            .filter(({ kind, isUuid }) => kind === one.kind && (!isUuid || uuid.test(one.id)))
+            .map((slot) => ({ slot, one })),
+        ),
       );
       for (let at = 0; at < work.length; at += parallel)
         await Promise.all(work.slice(at, at + parallel).map(({ slot, one }) => attempt(slot, one)));

@@ -53,6 +53,16 @@ export const idsIn = (path: string, body: Body, kinds: readonly string[]): Found
   return found;
 };
 
+/**
+ * In another order each time. Behind a proxy that asks one process after another the same place of each id would otherwise be
+ * tried at the same process.
+ */
+export const inAnyOrder = <T>(items: readonly T[]): T[] =>
+  items
+    .map((item) => ({ item, place: Math.random() }))
+    .sort((left, right) => left.place - right.place)
+    .map(({ item }) => item);
+
 /** An answer without what differs from request to request. */
 export const comparable = ({ status, headers, text }: Answer, ids: readonly string[]): string => {
   const named = ids.reduce(
