@@ -1,6 +1,7 @@
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
 import { mergeDeletes } from '../../../src/db/postgres/merged-deletes.ts';
+import { partitionAt, partitionedTables, timeOf } from '../../../src/db/postgres/partition-ranges.ts';
 import type { Statement } from '../../../src/db/statement.ts';
 import type { RootStorage } from '../../../src/db/storage.ts';
 import { openOnServer, skip } from './opened.ts';
@@ -97,9 +98,14 @@ test('rows that go together are looked for in the partitions where they may be, 
     .insertInto('run_inputs')
     .values(ids.map((runId) => ({ run_id: runId, messages: 'x'.repeat(200), context: null })))
     .execute();
+  const inputs = partitionedTables.find(({ table }) => table === 'run_inputs');
+  assert.ok(inputs !== undefined);
+  const weeks = Map.groupBy(ids, (id) => partitionAt(inputs, timeOf(id)).name);
+  const ofOneWeek = [...weeks.values()][2] ?? [];
+  assert.ok(ofOneWeek.length > 100);
   const [merged] = mergeDeletes(
-    ids
-      .slice(1500, 1600)
+    ofOneWeek
+      .slice(0, 100)
       .map((id) => storage.db.deleteFrom('run_inputs').where('run_id', '=', id).compile() satisfies Statement),
   );
   assert.ok(merged !== undefined);
