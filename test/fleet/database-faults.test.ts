@@ -200,7 +200,7 @@ describe('a fleet whose database is in trouble', { skip, timeout: 600_000 }, () 
   test('strangers with all connections: who serves refuses and comes back, who starts says why and may start later', async () => {
     for (const member of fleet.members) member.signal('SIGSTOP');
     await postgres.shutDown();
-    await postgres.start(['max_connections=12', 'superuser_reserved_connections=0']);
+    await postgres.start(['max_connections=40', 'superuser_reserved_connections=0']);
     const strangers = await takeConnections(postgres.url);
     for (const member of fleet.members) member.signal('SIGCONT');
     await untilRefused(fleet, 'Unhealthy');
