@@ -29,8 +29,9 @@ const mostOffsetMs = 1000;
 
 const samplesAtStart = 3;
 const readEveryMs = 5000;
-// Both clocks drift: after this a sample is replaced by any later one.
-const sampleLivesMs = 60_000;
+// Both clocks drift, so a sample becomes worse by this much for each millisecond. A later one takes its place once it is no
+// worse, never for its age alone: that of a process which stood still while it asked can be seconds off.
+const driftPerMs = 0.001;
 
 interface Sample {
   /** Store time less elapsed time. */
@@ -61,12 +62,13 @@ export const createStoreClock = ({
     // The store looked at its clock between question and answer; nobody knows when.
     const errorMs = (takenAt - asked) / 2;
     const base = time - (asked + takenAt) / 2;
+    const lastErrorMs =
+      sample === null ? Number.POSITIVE_INFINITY : sample.errorMs + (takenAt - sample.takenAt) * driftPerMs;
     const isBetter =
       sample === null ||
-      errorMs <= sample.errorMs ||
-      takenAt - sample.takenAt >= sampleLivesMs ||
+      errorMs <= lastErrorMs ||
       // Both cannot be true: somebody has set the clock of the store.
-      Math.abs(base - sample.base) > errorMs + sample.errorMs;
+      Math.abs(base - sample.base) > errorMs + lastErrorMs;
     if (isBetter) sample = { base, takenAt, errorMs };
   };
 

@@ -1,4 +1,5 @@
 import type { Clock, Timer } from '../core/clock.ts';
+import { isoTime } from '../core/iso-time.ts';
 import type { BackgroundService, ServiceName } from './background-service.ts';
 
 /** What leases need of the store. Times are epoch milliseconds by the clock of the store. */
@@ -54,7 +55,7 @@ const createLease = (
     deadline = null;
     if (works) {
       works = false;
-      log.info({ service: name, owner }, 'This process leaves a service to others');
+      log.info({ service: name, owner, heldUntil: isoTime(heldUntil) }, 'This process leaves a service to others');
       stopping = service.stop();
     }
     return stopping;

@@ -14,6 +14,8 @@ const world = ({ offsetMs = 0 } = {}) => {
     storeTime: 5_000_000,
     /** How long a question takes, each way. */
     wayMs: 1,
+    /** How long its answer lies unread then, as that of a process that stands still. */
+    unreadMs: 0,
     isAway: false,
     pass(ms: number): void {
       there.elapsed += ms;
@@ -27,7 +29,7 @@ const world = ({ offsetMs = 0 } = {}) => {
       there.pass(there.wayMs);
       if (there.isAway) throw new Error('away');
       const { storeTime } = there;
-      there.pass(there.wayMs);
+      there.pass(there.wayMs + there.unreadMs);
       return storeTime;
     },
     log: {
@@ -86,6 +88,20 @@ test('a question that took long changes nothing, unless somebody has set the clo
   assert.equal(time.clock.now(), there.storeTime);
   there.wayMs = 1;
   there.storeTime += 60_000;
+  await clock.advance(5000);
+  assert.equal(time.clock.now(), there.storeTime);
+});
+
+test('a process that stood still between question and answer goes on by what it knew, however old that is', async () => {
+  const { time, there, clock } = world();
+  await time.start();
+  there.pass(600_000);
+  there.unreadMs = 17_000;
+  await clock.advance(5000);
+  assert.equal(time.clock.now(), there.storeTime);
+  there.unreadMs = 0;
+  // Meanwhile the store has drifted.
+  there.storeTime += 100;
   await clock.advance(5000);
   assert.equal(time.clock.now(), there.storeTime);
 });

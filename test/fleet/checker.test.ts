@@ -28,6 +28,10 @@ const agreement = () => {
   history.queued.add('q');
   history.turns.set('session', [turn]);
   history.limited.set('limited', 2);
+  history.spent.set('spender', { runs: 2, tokens: 90, cost: 900_000 });
+  history.shown.set('spender 2026-05-14', { runs: 2, tokens: 90, cost: 900_000 });
+  // That of the tenant has no limit.
+  history.shown.set(' 2026-05-14', { runs: 20, tokens: 9000, cost: 90_000_000 });
   return {
     history,
     hits: new Map([
@@ -40,6 +44,7 @@ const agreement = () => {
     logs: new Map(['s', 'a', 'q'].map((id) => [id, [...log]])),
     messages: [said('User'), said('Assistant')],
     counted: 2,
+    used: { runs: 2, tokens: 100, cost: 1 },
     matches: true,
     audit: 'Valid',
     lives: [
@@ -57,18 +62,20 @@ type Agreement = ReturnType<typeof agreement>;
 
 /** The service of such a world, as far as the checker asks it. */
 const findingsOf = async (t: TestContext, world: Agreement): Promise<readonly string[]> => {
-  const answers: Readonly<Record<string, () => unknown>> = {
+  const answers: Readonly<Record<string, (query: URLSearchParams) => unknown>> = {
     '/api/runs': () => world.runs,
     '/api/jobs': () => world.jobs,
     '/api/sessions/session': () => ({ messages: world.messages }),
-    '/api/quotas/usage': () => ({ usage: [{ runs: world.counted }] }),
+    '/api/quotas/usage': (query) => ({
+      usage: [query.get('agentName') === 'spender' ? world.used : { runs: world.counted }],
+    }),
     '/api/quotas/verification': () => ({ matches: world.matches }),
     '/api/audit/verify': () => ({ status: world.audit }),
   };
   const server = createServer((request, response) => {
-    const { pathname } = new URL(request.url ?? '', 'http://here');
+    const { pathname, searchParams } = new URL(request.url ?? '', 'http://here');
     const frames = world.logs.get(/^\/api\/runs\/(\w+)\/events$/.exec(pathname)?.[1] ?? '');
-    if (frames === undefined) return response.end(JSON.stringify(answers[pathname]?.() ?? null));
+    if (frames === undefined) return response.end(JSON.stringify(answers[pathname]?.(searchParams) ?? null));
     response.setHeader('content-type', 'text/event-stream');
     return response.end(frames.map(({ id, event, data }) => `id: ${id}\nevent: ${event}\ndata: ${data}\n\n`).join(''));
   }).listen(0, '127.0.0.1');
@@ -77,7 +84,7 @@ const findingsOf = async (t: TestContext, world: Agreement): Promise<readonly st
   const { history, hits } = world;
   const checked: Checked = {
     service: { url: `http://127.0.0.1:${(server.address() as AddressInfo).port}` },
-    ...{ history, hits, limit: 2, mostLogs: 10 },
+    ...{ history, hits, limit: 2, allowance: { tokens: 100, cost: 1_000_000 }, mostLogs: 10 },
     lives: world.lives.map((life) => ({ ...life, log: () => life.log })),
   };
   return findings(checked);
@@ -90,6 +97,10 @@ test('where all agree nothing is reported', async (t) => {
   world.lives[0]?.log.splice(1, 1, line(leaves, 20));
   world.lives[0]?.pauses.push({ from: 9_000, to: 19_000 });
   assert.deepEqual(await findingsOf(t, world), []);
+  const slow = agreement();
+  // It said so late, but had not acted since.
+  slow.lives[0]?.log.splice(1, 1, { ...line(leaves, 20), heldUntil: new Date(10_000).toISOString() });
+  assert.deepEqual(await findingsOf(t, slow), []);
 });
 
 const lies: Readonly<Record<string, readonly [lie: (world: Agreement) => void, finding: RegExp]>> = {
@@ -162,6 +173,30 @@ const lies: Readonly<Record<string, readonly [lie: (world: Agreement) => void, f
     },
     /2 runs of limited were answered and 1 counted/,
   ],
+  'a counter has shown a token too many for a moment': [
+    ({ history }) => history.shown.set('spender 2026-05-14', { runs: 2, tokens: 101, cost: 900_000 }),
+    /101 of the tokens of spender were shown, and 100 are allowed/,
+  ],
+  'a counter shows less than before': [
+    ({ history }) => history.shrunk.add('spender 2026-05-14'),
+    /the counter of spender 2026-05-14 has shown less than before/,
+  ],
+  'a micro-unit too many was counted': [
+    (world) => {
+      world.used = { runs: 2, tokens: 100, cost: 1.000001 };
+    },
+    /1000001 of the cost of spender were counted, and 1000000 are allowed/,
+  ],
+  'a token too many was answered': [
+    ({ history }) => history.spent.set('spender', { runs: 2, tokens: 101, cost: 900_000 }),
+    /101 of the tokens of spender were answered, and 100 are allowed/,
+  ],
+  'what was answered is not counted': [
+    (world) => {
+      world.used = { runs: 2, tokens: 100, cost: 0.899999 };
+    },
+    /900000 of the cost of spender were answered and 899999 counted/,
+  ],
   'the counters are wrong': [
     (world) => {
       world.matches = false;
@@ -176,6 +211,10 @@ const lies: Readonly<Record<string, readonly [lie: (world: Agreement) => void, f
   ],
   'two hold a lease': [
     ({ lives }) => lives[0]?.log.splice(1, 1),
+    /processes 1 and 2 held the lease of retention at once/,
+  ],
+  'one holds a lease for too long': [
+    ({ lives }) => lives[0]?.log.splice(1, 1, { ...line(leaves, 20), heldUntil: new Date(11_000).toISOString() }),
     /processes 1 and 2 held the lease of retention at once/,
   ],
   'one goes on after it was stopped': [

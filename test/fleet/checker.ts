@@ -2,7 +2,7 @@ import { everyJob, everyRun, type RunRecord } from '../e2e/records.ts';
 import type { ServiceProcess } from '../e2e/support.ts';
 import { call, readLog, type SseFrame } from '../e2e/wire.ts';
 import { type Life, leaseFindings } from './lease-history.ts';
-import type { History } from './load.ts';
+import { type History, microUnits, terminal, type Use } from './load.ts';
 
 export interface Checked {
   readonly service: Pick<ServiceProcess, 'url'>;
@@ -10,6 +10,8 @@ export interface Checked {
   readonly hits: ReadonlyMap<string, number>;
   /** Runs that each agent with a limit may have. */
   readonly limit: number;
+  /** What each agent of `history.spent` may use; its runs are not bounded. */
+  readonly allowance: Omit<Use, 'runs'>;
   /** Logs that are read at most; the newest of each kind. */
   readonly mostLogs: number;
   /** Every process that has served. */
@@ -18,7 +20,6 @@ export interface Checked {
 
 // A run that asks in the mailbox is over; what is decided starts another one.
 const ends = new Set(['Completed', 'Failed', 'Canceled', 'AwaitingApproval']);
-export const terminal = /^run\.(completed|failed|canceled|paused)$/;
 
 /** A log is numbered without a gap and has one end, at its end. */
 const logFindings = (runId: string, log: readonly SseFrame[]): string[] => {
@@ -93,6 +94,33 @@ const effectFindings = ({ hits }: Checked): string[] =>
     count > 1 && /^(Destructive|External)\//.test(name) ? [`${name} was called ${count} times`] : [],
   );
 
+const metrics = ['runs', 'tokens', 'cost'] as const;
+
+/** Not a token and not a micro-unit more than allowed, at no moment, and nothing that was answered is missing. */
+const spendingFindings = async ({ service, history, allowance }: Checked): Promise<string[]> => {
+  const findings = [...history.shrunk].map((counter) => `the counter of ${counter} has shown less than before`);
+  const judge = (agent: string, used: Use, how: string): void => {
+    for (const metric of ['tokens', 'cost'] as const)
+      if (used[metric] > allowance[metric])
+        findings.push(`${used[metric]} of the ${metric} of ${agent} were ${how}, and ${allowance[metric]} are allowed`);
+  };
+  for (const [counter, used] of history.shown) {
+    const agent = counter.split(' ')[0] ?? '';
+    if (history.spent.has(agent)) judge(agent, used, 'shown');
+  }
+  for (const [agent, spent] of history.spent) {
+    judge(agent, spent, 'answered');
+    const answer = await call(`${service.url}/api/quotas/usage?agentName=${agent}&period=Daily`);
+    const [row] = answer.json<{ usage: Use[] }>().usage;
+    const counted = { runs: row?.runs ?? 0, tokens: row?.tokens ?? 0, cost: microUnits(row?.cost ?? 0) };
+    judge(agent, counted, 'counted');
+    for (const metric of metrics)
+      if (counted[metric] < spent[metric])
+        findings.push(`${spent[metric]} of the ${metric} of ${agent} were answered and ${counted[metric]} counted`);
+  }
+  return findings;
+};
+
 const quotaFindings = async ({ service, history, limit }: Checked): Promise<string[]> => {
   const findings: string[] = [];
   for (const [agent, count] of history.limited) {
@@ -123,6 +151,7 @@ export const findings = async (checked: Checked): Promise<readonly string[]> => 
     ...(await sessionFindings(checked)),
     ...effectFindings(checked),
     ...(await quotaFindings(checked)),
+    ...(await spendingFindings(checked)),
     ...(await auditFindings(checked)),
     ...leaseFindings(checked.lives),
   ];

@@ -40,7 +40,8 @@ const work = ({ log, endedAt, pauses }: Life): Map<string, Span[]> => {
   for (const line of log()) {
     const [name, at] = [String(line['service']), Date.parse(String(line['time']))];
     if (line.message === takes) begun.set(name, at);
-    if (line.message === leaves) add(name, at);
+    // On a machine that is overloaded it says so later than it may act.
+    if (line.message === leaves) add(name, Math.min(at, Date.parse(String(line['heldUntil'] ?? line['time']))));
   }
   for (const name of [...begun.keys()]) add(name, endedAt);
   return spans;

@@ -1,7 +1,17 @@
 import { setTimeout as pause } from 'node:timers/promises';
 import { call, openStream, type SseFrame } from '../e2e/wire.ts';
 import { inTime } from '../support/eventually.ts';
-import { terminal } from './checker.ts';
+
+export const terminal = /^run\.(completed|failed|canceled|paused)$/;
+
+/** What an agent has used of what is bounded; the cost is in micro-units. */
+export interface Use {
+  readonly runs: number;
+  readonly tokens: number;
+  readonly cost: number;
+}
+
+export const microUnits = (amount: number): number => Math.round(amount * 1e6);
 
 /** What clients of a fleet were told while processes came and went: what the store has to agree with at the end. */
 export interface History {
@@ -21,6 +31,12 @@ export interface History {
   resumed: number;
   /** Runs of each agent with a limit that were answered. */
   readonly limited: Map<string, number>;
+  /** What each agent with a limit of tokens and cost has used for runs that were answered. */
+  readonly spent: Map<string, Use>;
+  /** By agent and day: the most that a counter has shown while the load was on. */
+  readonly shown: Map<string, Use>;
+  /** Counters that showed less than before. */
+  readonly shrunk: Set<string>;
   /** Agents whose limit somebody was refused by. */
   readonly usedUp: Set<string>;
   /** By what was answered in their place: a status with its code, or `gone`. */
@@ -36,6 +52,9 @@ export const emptyHistory = (): History => ({
   untold: new Map(),
   resumed: 0,
   limited: new Map(),
+  spent: new Map(),
+  shown: new Map(),
+  shrunk: new Set(),
   usedUp: new Set(),
   refusals: new Map(),
 });
@@ -48,6 +67,8 @@ export interface Load {
   readonly random: () => number;
   /** Agents with a limit: the next one is asked when one is used up. */
   readonly limitedAgents: readonly string[];
+  /** The same, with a limit of tokens and of cost. */
+  readonly pricedAgents: readonly string[];
 }
 
 const refuse = ({ history: { refusals } }: Load, what: string): void => {
@@ -124,12 +145,51 @@ const orders = async (load: Load): Promise<void> => {
   await asked(load, 'shop', { message: `order ${order}`, stream: false });
 };
 
-const limited = async (load: Load): Promise<void> => {
-  const { history, limitedAgents } = load;
-  const agent = limitedAgents.find((name) => !history.usedUp.has(name)) ?? limitedAgents.at(-1) ?? '';
+/** Asks an agent whose limit is not used up, as far as anybody was told. */
+const askBounded = async (load: Load, agents: readonly string[]) => {
+  const { usedUp } = load.history;
+  const agent = agents.find((name) => !usedUp.has(name)) ?? agents.at(-1) ?? '';
   const answer = await asked(load, agent, { message: 'ask', stream: false });
-  if (answer === '429 quota-exceeded') history.usedUp.add(agent);
-  if (typeof answer !== 'string') history.limited.set(agent, (history.limited.get(agent) ?? 0) + 1);
+  if (answer === '429 quota-exceeded') usedUp.add(agent);
+  return { agent, answer };
+};
+
+const limited = async (load: Load): Promise<void> => {
+  const { agent, answer } = await askBounded(load, load.limitedAgents);
+  const { limited } = load.history;
+  if (typeof answer !== 'string') limited.set(agent, (limited.get(agent) ?? 0) + 1);
+};
+
+const spends = async (load: Load): Promise<void> => {
+  const { agent, answer } = await askBounded(load, load.pricedAgents);
+  if (typeof answer === 'string') return;
+  const { usage, cost } = answer.json<{ usage: { totalTokens: number }; cost: { totalCost: number } }>();
+  const { spent } = load.history;
+  const before = spent.get(agent) ?? { runs: 0, tokens: 0, cost: 0 };
+  spent.set(agent, {
+    runs: before.runs + 1,
+    tokens: before.tokens + usage.totalTokens,
+    cost: before.cost + microUnits(cost.totalCost),
+  });
+};
+
+/** Looks at the counters again and again, at whichever process. */
+const watches = async (load: Load): Promise<void> => {
+  const answer = await call(`${load.url}/api/quotas/usage?period=Daily`).catch(() => null);
+  if (answer?.status !== 200) return refuse(load, answer === null ? 'gone' : refusalOf(answer.status, answer.text));
+  const { shown, shrunk } = load.history;
+  const { usage } = answer.json<{ usage: readonly (Use & { agentName: string; periodStart: string })[] }>();
+  for (const { agentName, periodStart, runs, tokens, cost } of usage) {
+    const counter = `${agentName} ${periodStart}`;
+    const before = shown.get(counter) ?? { runs: 0, tokens: 0, cost: 0 };
+    const now = { runs, tokens, cost: microUnits(cost) };
+    if (now.runs < before.runs || now.tokens < before.tokens || now.cost < before.cost) shrunk.add(counter);
+    shown.set(counter, {
+      runs: Math.max(now.runs, before.runs),
+      tokens: Math.max(now.tokens, before.tokens),
+      cost: Math.max(now.cost, before.cost),
+    });
+  }
 };
 
 /** One turn of a session that others talk in, too. */
@@ -150,13 +210,16 @@ const clients: readonly ((load: Load) => Promise<void>)[] = [
   ...Array.from({ length: 3 }, () => queues),
   ...Array.from({ length: 3 }, () => orders),
   ...Array.from({ length: 3 }, () => limited),
+  ...Array.from({ length: 3 }, () => spends),
+  watches,
   ...['alone-1', 'alone-2', 'shared', 'shared', 'shared'].map(turnIn),
 ];
 
 /** Resolves when every client has seen that the load is over, with what each was doing then done. */
 export const applyLoad = async (load: Load): Promise<void> => {
+  const able = clients.filter((client) => client !== spends || load.pricedAgents.length > 0);
   await Promise.all(
-    clients.map(async (client) => {
+    able.map(async (client) => {
       while (!load.isOver()) await client(load);
     }),
   );

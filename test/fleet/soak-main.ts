@@ -24,14 +24,14 @@ const { history, incidents, lives, findings } = await soak({
   longestPauseSeconds: Number(values['longest-pause']),
   tell: (line) => console.log(`${new Date().toISOString().slice(11, 19)}  ${line}`),
 });
-const { streams, answers, queued, turns, orders, limited, usedUp, resumed, refusals } = history;
+const { streams, answers, queued, turns, orders, limited, spent, usedUp, resumed, refusals } = history;
 const sum = (counts: Iterable<number>): number => [...counts].reduce((total, count) => total + count, 0);
 const leases = sum(lives.map(({ log }) => log().filter(({ message }) => message === takes).length));
 console.log(
   `${incidents.length} incidents in ${lives.length} processes; leases of services were taken ${leases} times.`,
 );
 console.log(
-  `${streams.size} streams, gone on with on ${resumed} further connections; ${answers.size} answers, ${queued.size} queued runs, ${sum([...turns.values()].map(({ length }) => length))} turns of ${turns.size} sessions, ${orders.size} orders; ${sum(limited.values())} runs of ${limited.size} agents with a limit, of which ${usedUp.size} reached it.`,
+  `${streams.size} streams, gone on with on ${resumed} further connections; ${answers.size} answers, ${queued.size} queued runs, ${sum([...turns.values()].map(({ length }) => length))} turns of ${turns.size} sessions, ${orders.size} orders; ${sum(limited.values())} runs of ${limited.size} agents with a limit of runs and ${sum([...spent.values()].map(({ runs }) => runs))} of ${spent.size} with one of tokens and cost; ${usedUp.size} of these agents reached it.`,
 );
 console.log('Refused:', Object.fromEntries(refusals));
 for (const finding of findings.slice(0, 50)) console.log(`FOUND: ${finding}`);

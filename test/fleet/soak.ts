@@ -8,10 +8,11 @@ import { call } from '../e2e/wire.ts';
 import { type Cut, type CuttingProxy, startCuttingProxy } from '../support/cutting-proxy.ts';
 import { type Fleet, openFleet } from '../support/fleet.ts';
 import { createDatabase } from '../support/postgres-server.ts';
+import { openMeteredProvider } from '../support/providers/metered.ts';
 import { findings } from './checker.ts';
 import { effects, startEffectsServer } from './effects-server.ts';
 import type { Life } from './lease-history.ts';
-import { applyLoad, emptyHistory, type History } from './load.ts';
+import { applyLoad, emptyHistory, type History, type Load } from './load.ts';
 
 export interface SoakOptions {
   readonly processes: number;
@@ -48,6 +49,8 @@ export const seeded = (seed: number): (() => number) => {
 };
 
 export const limit = 40;
+// Some seventy calls; it is chance which of both is used up first.
+export const allowance = { tokens: 12_000, cost: 168_000 };
 // About as long as the clients take to use up a limit: there is always one that is not.
 const secondsPerLimit = 20;
 const longText = Array.from({ length: 60 }, (_, index) => `word${index} `).join('');
@@ -69,7 +72,7 @@ export const service = {
   Quotas: { AllowOnStoreFailure: false },
   AsyncRun: { MaxAttempts: 4 },
   Scheduling: { MaxConcurrentJobs: 4, PollInterval: '1s', LeaseDuration: '10s' },
-  RunReconciliation: { Enabled: true, HeartbeatInterval: '2s', OrphanThreshold: '10s', ScanInterval: '2s' },
+  RunReconciliation: { Enabled: true, HeartbeatInterval: '2s', OrphanThreshold: '10s' },
   RunContinuation: { Enabled: true, MaxAttempts: 2 },
   SingletonExecution: { Enabled: true, LeaseDuration: '6s' },
   Egress: { AllowPrivateNetworkTargets: true },
@@ -78,7 +81,7 @@ export const service = {
 
 export const prepare = async (
   { url }: Pick<ServiceProcess, 'url'>,
-  limitedAgents: readonly string[],
+  { limitedAgents, pricedAgents }: Pick<Load, 'limitedAgents' | 'pricedAgents'>,
 ): Promise<void> => {
   const model = { provider: 'demo', model: 'm' };
   const send = async (path: string, method: string, body: object): Promise<void> => {
@@ -90,6 +93,11 @@ export const prepare = async (
   for (const name of limitedAgents) {
     await send('/api/agents', 'POST', { name, model });
     await send('/api/quotas', 'PUT', { agentName: name, period: 'Daily', maxRuns: limit });
+  }
+  const { tokens: maxTokens, cost } = allowance;
+  for (const name of pricedAgents) {
+    await send('/api/agents', 'POST', { name, model: { provider: 'openai', model: 'm', maxOutputTokens: 300 } });
+    await send('/api/quotas', 'PUT', { agentName: name, period: 'Daily', maxTokens, maxCost: cost / 1e6 });
   }
   // A rule is in force everywhere after five seconds.
   await pause(5000);
@@ -109,7 +117,7 @@ const watchLives = (fleet: Fleet) => {
     const life: LifeSoFar = { pid: member.pid, log: member.log, endedAt: Number.POSITIVE_INFINITY, pauses: [] };
     lives.set(member, life);
     void member.ended.then(() => {
-      life.endedAt = Date.now();
+      life.endedAt = Math.min(life.endedAt, Date.now());
     });
     return life;
   };
@@ -141,7 +149,10 @@ const disturb = async (
     const kind = random();
     if (kind < 0.5) {
       note(`kill -9 of ${member.pid}`);
-      await fleet.end(member, 'kill');
+      const ended = fleet.end(member, 'kill');
+      // It does nothing from here on; that it is gone is told when this process has the time to hear it.
+      lives.of(member).endedAt = Date.now();
+      await ended;
       lives.of(await fleet.join());
     } else if (kind < 0.8) {
       const ms = Math.min(1000 * longestPauseSeconds * random() ** 2 + 500, Math.max(until - performance.now(), 500));
@@ -220,19 +231,26 @@ export const soak = async (options: SoakOptions): Promise<SoakReport> => {
   const database = await createDatabase();
   const proxy = await startCuttingProxy(database.url);
   const place = options.disturbed === 'connections' ? { database: proxy.url } : {};
-  const fleet = await openFleet({ ...place, processes: options.processes, script, service, host: { Tools: [folder] } });
+  const random = seeded(options.seed);
+  const lengths = seeded(options.seed + 2);
+  const provider = await openMeteredProvider(() => Math.trunc(400 * lengths()), 30);
+  const priced = {
+    Quotas: { ...service.Quotas, Strict: true },
+    Pricing: { Currency: 'EUR', openai: { m: { Input: 3, Output: 15 } } },
+    Providers: { OpenAI: { ApiKey: 'none', Endpoint: `${provider.origin}/v1` } },
+  };
+  const setup = { script, service: { ...service, ...priced }, host: { Tools: [folder] } };
+  const fleet = await openFleet({ ...place, processes: options.processes, ...setup });
   try {
-    const limitedAgents = Array.from(
-      { length: Math.ceil(options.seconds / secondsPerLimit) },
-      (_, index) => `limited-${index}`,
-    );
-    await prepare(fleet, limitedAgents);
+    const named = (name: string): string[] =>
+      Array.from({ length: Math.ceil(options.seconds / secondsPerLimit) }, (_, index) => `${name}-${index}`);
+    const agents = { limitedAgents: named('limited'), pricedAgents: named('priced') };
+    await prepare(fleet, agents);
     const lives = watchLives(fleet);
     const history = emptyHistory();
-    const random = seeded(options.seed);
     let over = false;
     const isOver = () => over;
-    const load = applyLoad({ url: fleet.url, history, isOver, random: seeded(options.seed + 1), limitedAgents });
+    const load = applyLoad({ url: fleet.url, history, isOver, random: seeded(options.seed + 1), ...agents });
     const incidents = await (options.disturbed === 'connections'
       ? cutConnections(proxy, options, random)
       : disturb(fleet, lives, options, random));
@@ -251,12 +269,21 @@ export const soak = async (options: SoakOptions): Promise<SoakReport> => {
       ),
       lives: lives.all(),
       findings: [
-        ...(await findings({ service, history, hits: world.hits, limit, mostLogs: 500, lives: lives.all() })),
+        ...(await findings({
+          service,
+          history,
+          hits: world.hits,
+          limit,
+          allowance,
+          mostLogs: 500,
+          lives: lives.all(),
+        })),
         ...unexplained(lives.all()),
       ],
     };
   } finally {
     world.close();
+    provider.close();
     await fleet.close();
     await proxy.close();
     await database.drop();

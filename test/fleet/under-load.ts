@@ -9,7 +9,7 @@ import { type Fleet, type FleetSetup, openFleet } from '../support/fleet.ts';
 import { findings } from './checker.ts';
 import { startEffectsServer } from './effects-server.ts';
 import { applyLoad, emptyHistory, type History } from './load.ts';
-import { limit, prepare, script, seeded, service } from './soak.ts';
+import { allowance, limit, prepare, script, seeded, service } from './soak.ts';
 
 export interface LoadReport {
   readonly history: History;
@@ -62,13 +62,13 @@ export const underLoad = async (
     const limitedAgents = ['limited-0'];
     const cashier = { name: 'cashier', model: { provider: 'demo', model: 'm' }, toolNames: ['guarded'] };
     await call(`${fleet.url}/api/agents`, { body: cashier });
-    await prepare(fleet, limitedAgents);
+    await prepare(fleet, { limitedAgents, pricedAgents: [] });
     const history = emptyHistory();
     const approved = new Set<string>();
     let over = false;
     const isOver = () => over;
     const load = Promise.all([
-      applyLoad({ url: fleet.url, history, isOver, random: seeded(seed), limitedAgents }),
+      applyLoad({ url: fleet.url, history, isOver, random: seeded(seed), limitedAgents, pricedAgents: [] }),
       approve(fleet.url, isOver, approved),
     ]);
     // Ends the load also when it fails.
@@ -84,7 +84,7 @@ export const underLoad = async (
       history,
       approved,
       findings: [
-        ...(await findings({ service: first, history, hits: world.hits, limit, mostLogs: 500, lives: [] })),
+        ...(await findings({ service: first, history, hits: world.hits, limit, allowance, mostLogs: 500, lives: [] })),
         ...unpaid.map((name) => `${name} was approved, and not done once`),
       ],
     };

@@ -71,8 +71,10 @@ export const runJobHandler = (deps: RunJobDeps): JobHandler => {
     const closing = isCanceled
       ? ({ status: 'Canceled', failure, canceledBy: end.by } as const)
       : ({ status: 'Failed', failure } as const);
-    if (await deps.detached.close(row, closing))
-      deps.sessions.closed({ tenantId: row.tenant_id, sessionId: row.session_id, runId: row.id });
+    // Somebody was faster: what they have made of the run holds for its job, too.
+    if (!(await deps.detached.close(row, closing)))
+      return resultOf(await deps.store.get(job.tenantId, job.id)) ?? failedJob(failure);
+    deps.sessions.closed({ tenantId: row.tenant_id, sessionId: row.session_id, runId: row.id });
     return isCanceled ? { status: 'Canceled' } : failedJob(failure);
   };
 
@@ -145,6 +147,8 @@ export const runJobHandler = (deps: RunJobDeps): JobHandler => {
       if (error instanceof LeaseLostError) throw error;
       // Nobody would ever start the run again.
       if (job.attempt >= job.maxAttempts) await closeUnstarted(job, toRunFailure(error));
+      // It was canceled meanwhile, and so is its job.
+      if ((await deps.store.get(job.tenantId, job.id))?.status === 'Canceled') return { status: 'Canceled' };
       throw error;
     }
   };

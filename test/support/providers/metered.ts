@@ -1,5 +1,6 @@
 import { createServer } from 'node:http';
 import type { AddressInfo } from 'node:net';
+import { setTimeout as pause } from 'node:timers/promises';
 
 export interface MeteredProvider {
   readonly origin: string;
@@ -10,9 +11,9 @@ export interface MeteredProvider {
 
 /**
  * Chat completions that count: four bytes of the messages are a token, and an answer is as long as `wanted` says unless
- * the cap of the call is lower, as with real providers. Close it when the test is over.
+ * the cap of the call is lower, as with real providers. An answer takes `delayMs`. Close it when the test is over.
  */
-export const openMeteredProvider = async (wanted: () => number): Promise<MeteredProvider> => {
+export const openMeteredProvider = async (wanted: () => number, delayMs = 0): Promise<MeteredProvider> => {
   const calls: { cap: number | null; input: number; output: number }[] = [];
   const server = createServer(async (request, response) => {
     let text = '';
@@ -23,6 +24,7 @@ export const openMeteredProvider = async (wanted: () => number): Promise<Metered
     const wish = wanted();
     const output = Math.min(wish, cap ?? wish);
     calls.push({ cap, input, output });
+    if (delayMs > 0) await pause(delayMs);
     response.setHeader('content-type', 'application/json').end(
       JSON.stringify({
         id: 'c',
