@@ -11,8 +11,9 @@ const ways: Readonly<Record<string, RegExp>> = {
   'handle on the open database': /[\w)]\.db(?!\.audit-key)[.,;)]|\bconst \{[^{}\n]*\bdb\b[^{}\n]*\}/,
   driver: /(from |import\(|require\()['"`](better-sqlite3|node:sqlite|pg)['"`]|\bnew Database\(|['"`]sqlite3\b/,
   'name of a table': /\bservice_(?!tier\b)[a-z]{2,}/,
+  // What a server says of itself is nothing of the service's.
   'text of a query':
-    /\b(insert\s+into|delete\s+from|alter\s+table|(create|drop)\s+trigger|update\s+\w+\s+set|select\s[\w\s.,*()]+?\sfrom)\s/i,
+    /\b(insert\s+into|delete\s+from|alter\s+table|(create|drop)\s+trigger|update\s+\w+\s+set|select\s[\w\s.,*()]+?\sfrom(?!\s+pg_))\s/i,
 };
 const reaches = (code: string): boolean => Object.values(ways).some((way) => way.test(code));
 
@@ -63,6 +64,7 @@ test('a file that reaches behind the service would be seen', () => {
     "join(folder, 'data/acp.db')",
     'const select = async (from: string) => from;',
     'storage.write(sessions.open(row))',
+    "'select count(*) from pg_stat_activity where pid = 1'",
   ];
   for (const line of others) assert.equal(reaches(line), false, line);
 });

@@ -4,7 +4,8 @@ import { refusal, runJson } from '../features/runs/run-calls.ts';
 import { openApp } from '../support/app.ts';
 import { type Cut, startCuttingProxy } from '../support/cutting-proxy.ts';
 import { eventually } from '../support/eventually.ts';
-import { createDatabase, withPostgres } from '../support/postgres-server.ts';
+import { createDatabase } from '../support/postgres-server.ts';
+import { rowsIn } from '../support/postgres-store.ts';
 import { skip } from './members.ts';
 
 const openBehindProxy = async (t: TestContext, quotas: object = {}) => {
@@ -18,11 +19,7 @@ const openBehindProxy = async (t: TestContext, quotas: object = {}) => {
     await proxy.close();
     await drop();
   });
-  const heldPlaces = (): Promise<number> =>
-    withPostgres(url, async (client) => {
-      const { rows } = await client.query<{ count: number }>('select count(*) as count from service.quota_holds');
-      return rows[0]?.count ?? 0;
-    });
+  const heldPlaces = (): Promise<number> => rowsIn(url, 'quota_holds');
   return { client: app.client, proxy, heldPlaces };
 };
 

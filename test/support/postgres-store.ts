@@ -119,6 +119,13 @@ const aside = (folder: string): StoreAside => {
   };
 };
 
+/** How many rows a table has. */
+export const rowsIn = (url: string, table: string): Promise<number> =>
+  withPostgres(url, async (client) => {
+    const { rows } = await client.query<{ count: number }>(`select count(*) as count from ${schema}."${table}"`);
+    return rows[0]?.count ?? 0;
+  });
+
 /** As somebody does by hand; its rows are then in the default partition, too. */
 export const detachPartition = (url: string, table: string, partition: string): Promise<unknown> =>
   executeAt(
