@@ -30,6 +30,7 @@ import { sharedQuotaHolds } from './0029-shared-quota-holds.ts';
 import { sharedTurns } from './0030-shared-turns.ts';
 import { runCancels } from './0031-run-cancels.ts';
 import { partitions } from './0032-partitions.ts';
+import { serviceLeaseTerms } from './0033-service-lease-terms.ts';
 import { spanCountsOfNewStore } from './dialect-parts.ts';
 
 /** Every migration in order, with the checksum of its file. A static list, because a bundle cannot scan a folder. */
@@ -65,4 +66,5 @@ export const migrations: readonly Migration[] = [
   { ...sharedTurns, checksum: '8661b28ddd4e0fed' },
   { ...runCancels, checksum: 'f76c45816540e87b' },
   { ...partitions, checksum: '65ed0d2569f7b53a' },
+  { ...serviceLeaseTerms, checksum: 'a388529028f66af6' },
 ];

@@ -4,8 +4,11 @@ import type { BackgroundService, ServiceName } from './background-service.ts';
 
 /** What leases need of the store. Times are epoch milliseconds by the clock of the store. */
 export interface LeaseStore {
-  /** Takes or renews the lease, atomically; false while it is another owner's that has not lapsed. */
-  take(name: ServiceName, owner: string, now: number, until: number): Promise<boolean>;
+  /**
+   * Takes or renews the lease, atomically: the term in which it is held from then on, a further one where it was another
+   * owner's; null while it is one's that has not lapsed.
+   */
+  take(name: ServiceName, owner: string, now: number, until: number): Promise<number | null>;
   release(name: ServiceName, owner: string): Promise<void>;
   /** Frees all of them: for the owner of the store at its start, when no other process can be alive. */
   freeAll(): Promise<void>;
@@ -41,6 +44,7 @@ const createLease = (
 ) => {
   /** Until when no other process can have it; 0 without the lease. */
   let heldUntil = 0;
+  let term: number | null = null;
   let works = false;
   let closed = false;
   let timer: Timer | null = null;
@@ -70,7 +74,9 @@ const createLease = (
   const take = async (): Promise<void> => {
     // Counted from before the question: the lease can only end later than is believed here.
     const until = clock.now() + leaseDurationMs;
-    if (!(await store.take(name, owner, clock.now(), until))) return stop();
+    const taken = await store.take(name, owner, clock.now(), until);
+    if (taken === null) return stop();
+    term = taken;
     heldUntil = until;
     if (closed) return;
     watchEnd();
@@ -79,7 +85,7 @@ const createLease = (
     if (works || closed || !mayAct()) return;
     works = true;
     log.info({ service: name, owner }, 'This process does the work of a service');
-    service.start(mayAct);
+    service.start(mayAct, () => (term === null ? null : { name, owner, term }));
   };
 
   /** Asks the store at most once at a time: an answer that takes long must not be overtaken by the next one. */
@@ -114,6 +120,7 @@ const createLease = (
 };
 
 const always = (): boolean => true;
+const unheld = (): null => null;
 
 /** Background services that one of several processes does at a time, each behind a lease of its own. */
 export const createServiceLeases = (ports: LeasePorts, options: ServiceLeaseOptions) => {
@@ -121,7 +128,7 @@ export const createServiceLeases = (ports: LeasePorts, options: ServiceLeaseOpti
   return {
     /** From its start on the service works while this process holds its lease. */
     guarded(name: ServiceName, service: BackgroundService): { started(): void; close(): Promise<void> } {
-      if (!options.enabled) return { started: () => service.start(always), close: () => service.stop() };
+      if (!options.enabled) return { started: () => service.start(always, unheld), close: () => service.stop() };
       const lease = createLease(name, service, ports, options);
       leases.push(lease);
       return { started: lease.start, close: lease.release };

@@ -320,6 +320,7 @@ schema_migrations.works_from text collate "C";
 service_leases.name text collate "C" not null;
 service_leases.owner text collate "C" not null;
 service_leases.lease_until bigint not null;
+service_leases.term bigint not null default 0;
 session_messages.conversation_id text collate "C" not null;
 session_messages.message text collate "C" not null;
 session_messages.sequence bigint not null;

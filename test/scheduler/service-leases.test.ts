@@ -1,6 +1,7 @@
 import assert from 'node:assert/strict';
 import type { TestContext } from 'node:test';
 import { silentLogger } from '../../src/core/logger.ts';
+import { ConditionFailedError } from '../../src/db/statement.ts';
 import type { Storage } from '../../src/db/storage.ts';
 import { serviceLeaseStore } from '../../src/features/jobs/index.ts';
 import type { BackgroundService } from '../../src/scheduler/background-service.ts';
@@ -202,11 +203,31 @@ forEachDurableStore(
 forEachStore('JOB-42 two processes with the same owner id both act', async (t, kind) => {
   const storage = await openTestStorage(t, kind);
   const store = storage.stores(serviceLeaseStore);
-  assert.equal(await store.take('retention', 'same', 1, 100), true);
-  assert.equal(await store.take('retention', 'same', 2, 101), true);
-  assert.equal(await store.take('retention', 'other', 100, 200), false);
-  assert.equal(await store.take('retention', 'other', 101, 201), true);
-  assert.equal(await store.take('model-health', 'same', 3, 102), true, 'a lease per service');
+  assert.equal(await store.take('retention', 'same', 1, 100), 1);
+  assert.equal(await store.take('retention', 'same', 2, 101), 1);
+  assert.equal(await store.take('retention', 'other', 100, 200), null);
+  assert.equal(await store.take('retention', 'other', 101, 201), 2);
+  assert.equal(await store.take('model-health', 'same', 3, 102), 1, 'a lease per service');
   await store.release('retention', 'same');
-  assert.equal(await store.take('retention', 'same', 103, 203), false, 'nobody releases the lease of another');
+  assert.equal(await store.take('retention', 'same', 103, 203), null, 'nobody releases the lease of another');
+});
+
+forEachStore('JOB-41 what was begun in an earlier term of a lease is not written', async (t, kind) => {
+  const storage = await openTestStorage(t, kind);
+  const store = storage.stores(serviceLeaseStore);
+  const writes = (owner: string, term: number) =>
+    storage.transaction((stores) => stores(serviceLeaseStore).assertHeld({ name: 'retention', owner, term }));
+  assert.equal(await store.take('retention', 'one', 1, 100), 1);
+  await writes('one', 1);
+  assert.equal(await store.take('retention', 'two', 101, 200), 2);
+  await assert.rejects(writes('one', 1), ConditionFailedError);
+  await assert.rejects(writes('one', 2), ConditionFailedError);
+  await writes('two', 2);
+  assert.equal(await store.take('retention', 'one', 201, 300), 3);
+  await assert.rejects(writes('one', 1), ConditionFailedError, 'it was taken over in between');
+  await writes('one', 3);
+  await store.release('retention', 'one');
+  await assert.rejects(writes('one', 3), ConditionFailedError);
+  assert.equal(await store.take('retention', 'one', 202, 301), 4, 'a lease that was given up does not begin anew');
+  await storage.transaction((stores) => stores(serviceLeaseStore).assertHeld(null));
 });

@@ -18,6 +18,10 @@ export interface CuttingProxy {
   /** Asked for each piece that a client sends; null: it is passed on. */
   plan: (piece: Buffer) => Cut | null;
   readonly cuts: number;
+  /** Asked for each piece: true stops it on its way, and what its client sends after it, until `letGo`. */
+  holds: (piece: Buffer) => boolean;
+  readonly isHolding: boolean;
+  letGo(): void;
   /** Cuts all that is open now; nothing is let in until `open`. */
   shut(): void;
   /** What is open stays so; nothing more is let in until `open`. */
@@ -51,6 +55,7 @@ export const startCuttingProxy = async (server: string): Promise<CuttingProxy> =
   const sockets = new Set<Socket>();
   let isShut = false;
   let cuts = 0;
+  const held: (() => void)[] = [];
   let address = addressOf(server);
   const keep = (socket: Socket): Socket => {
     sockets.add(socket.on('close', () => sockets.delete(socket)).on('error', () => undefined));
@@ -83,6 +88,14 @@ export const startCuttingProxy = async (server: string): Promise<CuttingProxy> =
       setTimeout(() => upstream.write(piece), kind === 'late' ? Math.random() * longestLateMs : 0);
     };
     client.on('data', (piece: Buffer) => {
+      if (!isCut && proxy.holds(piece)) {
+        client.pause();
+        held.push(() => {
+          upstream.write(piece);
+          client.resume();
+        });
+        return;
+      }
       const kind = isCut ? null : proxy.plan(piece);
       if (kind !== null) cut(kind, piece);
       else if (!isCut) upstream.write(piece);
@@ -109,6 +122,13 @@ export const startCuttingProxy = async (server: string): Promise<CuttingProxy> =
     plan: (_piece: Buffer): Cut | null => null,
     get cuts() {
       return cuts;
+    },
+    holds: (_piece: Buffer): boolean => false,
+    get isHolding() {
+      return held.length > 0;
+    },
+    letGo() {
+      for (const go of held.splice(0)) go();
     },
     shut() {
       isShut = true;

@@ -26,4 +26,6 @@ export interface ServiceLeaseRow {
   name: string;
   owner: string;
   lease_until: number;
+  /** How often it was taken over. */
+  term: number;
 }

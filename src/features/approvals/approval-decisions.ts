@@ -4,7 +4,9 @@ import { ConditionFailedError, type Statement } from '../../db/statement.ts';
 import type { Storage } from '../../db/storage.ts';
 import type { ApprovalHandoverRow, ApprovalRow } from '../../db/tables/approvals.ts';
 import type { UnitOfWork } from '../../db/unit-of-work.ts';
+import type { HeldLease } from '../../scheduler/background-service.ts';
 import type { AuditLog, ChangedEntity } from '../audit/index.ts';
+import { serviceLeaseStore } from '../jobs/index.ts';
 import type { ApprovalMetrics } from './approval-metrics.ts';
 import { approvalOperations } from './approvals.operations.ts';
 import type { ApprovalStatus } from './approvals.schema.ts';
@@ -95,7 +97,11 @@ export const createApprovalDecisions = (deps: DecisionDeps) => {
    * One transaction: the decision, what lapsed meanwhile, and the continuation when nothing is open any more. Fails
    * with ConditionFailedError when another change on the same run came first.
    */
-  const move = async (runId: string, decided: { id: string; decision: DecisionRow } | null): Promise<void> => {
+  const move = async (
+    runId: string,
+    decided: { id: string; decision: DecisionRow } | null,
+    held: HeldLease | null = null,
+  ): Promise<void> => {
     // Read before the rows: whatever changes them afterwards changes its version too.
     const handover = await store.handover(runId);
     if (handover === undefined) throw new Error(`The paused run ${runId} has no handover.`);
@@ -124,6 +130,7 @@ export const createApprovalDecisions = (deps: DecisionDeps) => {
         else await approvals.decide(row.tenant_id, row.id, decision);
       await approvals.moveHandover(handover, goesOn ? 'Queued' : lapsed ? 'Lapsed' : handover.state);
       await stores.write(queued);
+      await stores(serviceLeaseStore).assertHeld(held);
     }).catch(notStored);
     count(settled);
     for (const going of opened) continuations.wake(going, at);
@@ -131,10 +138,10 @@ export const createApprovalDecisions = (deps: DecisionDeps) => {
   };
 
   /** Stores what has lapsed of one run, and queues its continuation when that settled it. */
-  const settle = async (runId: string): Promise<void> => {
+  const settle = async (runId: string, held: HeldLease | null = null): Promise<void> => {
     for (let tries = 0; tries < maxTries; tries += 1)
       try {
-        return await move(runId, null);
+        return await move(runId, null, held);
       } catch (error) {
         if (!(error instanceof ConditionFailedError)) throw error;
       }

@@ -1,6 +1,6 @@
 import type { Clock, Timer } from '../../core/clock.ts';
 import { isDecryptionFailure } from '../../core/content-cipher.ts';
-import type { BackgroundService } from '../../scheduler/background-service.ts';
+import type { BackgroundService, HeldLease } from '../../scheduler/background-service.ts';
 import type { ApprovalDecisions } from './approval-decisions.ts';
 import type { ApprovalStore } from './approvals.store.ts';
 
@@ -25,15 +25,16 @@ export const createApprovalExpiration = (deps: ApprovalExpirationDeps): Backgrou
   let scanning: Promise<unknown> = Promise.resolve();
   let started = false;
 
-  const scan = async (mayAct: () => boolean): Promise<void> => {
+  const scan = async (mayAct: () => boolean, held: () => HeldLease | null): Promise<void> => {
     if (!mayAct()) return;
+    const lease = held();
     const lapsed = await store.lapsed(clock.now(), settings.maxPerScan);
     // A call that lapsed while the queue was off left its run where a decision cannot reach it any more.
     const settled = settings.queues ? await store.settled(settings.maxPerScan) : [];
     for (const runId of new Set([...lapsed, ...settled].map((row) => row.run_id))) {
       if (!started || !mayAct()) break;
       try {
-        await decisions.settle(runId);
+        await decisions.settle(runId, lease);
       } catch (error) {
         // What one pause goes on with cannot be read; the others are not held up.
         if (!isDecryptionFailure(error)) throw error;
@@ -42,23 +43,23 @@ export const createApprovalExpiration = (deps: ApprovalExpirationDeps): Backgrou
     }
   };
 
-  const next = (mayAct: () => boolean): void => {
+  const next = (mayAct: () => boolean, held: () => HeldLease | null): void => {
     if (!started) return;
     timer = clock
       .after(settings.scanIntervalMs, () => {
-        scanning = scan(mayAct)
+        scanning = scan(mayAct, held)
           .catch((error: unknown) => log.error({ error }, 'Expired approvals could not be stored'))
-          .finally(() => next(mayAct));
+          .finally(() => next(mayAct, held));
         return scanning;
       })
       .unref();
   };
 
   return {
-    start(mayAct) {
+    start(mayAct, held) {
       if (!settings.enabled || started) return;
       started = true;
-      next(mayAct);
+      next(mayAct, held);
     },
     async stop() {
       started = false;

@@ -1,7 +1,8 @@
 import { ConditionFailedError } from '../../db/statement.ts';
 import type { Storage } from '../../db/storage.ts';
 import type { UnitOfWork } from '../../db/unit-of-work.ts';
-import { jobStore } from '../jobs/index.ts';
+import type { HeldLease } from '../../scheduler/background-service.ts';
+import { jobStore, serviceLeaseStore } from '../jobs/index.ts';
 import { type RetentionPayload, retentionKey } from './retention.job.ts';
 import type { RetentionTarget } from './retention.schema.ts';
 import { type RetentionJobStore, retentionJobStore } from './retention-jobs.store.ts';
@@ -69,7 +70,7 @@ export const createRetentionQueue = (deps: RetentionQueueDeps) => {
         return sweep;
       }),
     /** Queues the hourly sweep, unless there was one since, or one is in line or at work. */
-    hourly: (since: number): Promise<void> =>
+    hourly: (since: number, held: HeldLease | null = null): Promise<void> =>
       inTurn(async () => {
         const open = await store.open();
         if (open.some(({ payload }) => isHourly(payload))) return;
@@ -79,6 +80,7 @@ export const createRetentionQueue = (deps: RetentionQueueDeps) => {
           await deps.storage.transaction(async (stores) => {
             await stores(retentionJobStore).noteHourly(since, now());
             await queue(stores, deps.newId(), deps.defaultTenantId, '*', payload);
+            await stores(serviceLeaseStore).assertHeld(held);
           });
           deps.wake(at);
         } catch (error) {

@@ -1,6 +1,6 @@
 import type { Clock, Timer } from '../../core/clock.ts';
 import type { Logger } from '../../core/logger.ts';
-import type { BackgroundService } from '../../scheduler/background-service.ts';
+import type { BackgroundService, HeldLease } from '../../scheduler/background-service.ts';
 import type { RetentionQueue } from './retention-queue.ts';
 
 const hourMs = 3_600_000;
@@ -14,17 +14,17 @@ export const hourlyRetention = (
 ): BackgroundService => {
   let timer: Timer | null = null;
   let looking: Promise<void> = Promise.resolve();
-  const look = (): Promise<void> => {
+  const look = (held: HeldLease | null): Promise<void> => {
     looking = queue
-      .hourly(clock.now() - hourMs)
+      .hourly(clock.now() - hourMs, held)
       .catch((error: unknown) => log.error({ error }, 'The hourly retention could not be queued'));
     return looking;
   };
   return {
-    start(mayAct) {
+    start(mayAct, held) {
       if (!enabled || timer !== null) return;
-      timer = clock.every(lookMs, () => (mayAct() ? look() : undefined));
-      void look();
+      timer = clock.every(lookMs, () => (mayAct() ? look(held()) : undefined));
+      void look(held());
     },
     async stop() {
       timer?.stop();

@@ -2,6 +2,7 @@ import { sql } from 'kysely';
 import { defineStore, type StoreOf } from '../../db/define-store.ts';
 import { statementOf } from '../../db/statement.ts';
 import type { RunRow } from '../../db/tables.ts';
+import type { HeldLease } from '../../scheduler/background-service.ts';
 
 export type SilentRun = RunRow & { readonly beat_at: number };
 
@@ -34,7 +35,7 @@ export const heartbeatStore = defineStore((storage) => ({
    * Counts from now on how long those runs are silent that never gave a sign of life: their own times are by the clock of
    * their process, which may be any.
    */
-  async watch(at: number): Promise<void> {
+  async watch(at: number, held: HeldLease | null): Promise<void> {
     await storage.db
       .insertInto('run_heartbeats')
       .columns(['run_id', 'beat_at'])
@@ -47,7 +48,19 @@ export const heartbeatStore = defineStore((storage) => ({
           .where('runs.status', 'in', open)
           // A run in line belongs to its job, if it has one.
           .where((row) => row.or([row('runs.status', '=', 'Running'), row('runs.job_id', 'is', null)]))
-          .where('run_heartbeats.run_id', 'is', null),
+          .where('run_heartbeats.run_id', 'is', null)
+          // A process that stood still would count from a time that is long past.
+          .$if(held !== null, (query) =>
+            query.where(({ exists, selectFrom }) =>
+              exists(
+                selectFrom('service_leases')
+                  .select('service_leases.name')
+                  .where('service_leases.name', '=', held?.name ?? '')
+                  .where('service_leases.owner', '=', held?.owner ?? '')
+                  .where('service_leases.term', '=', held?.term ?? 0),
+              ),
+            ),
+          ),
       )
       .onConflict((conflict) => conflict.column('run_id').doNothing())
       .execute();

@@ -3,8 +3,8 @@ import type { Clock, Timer } from '../../core/clock.ts';
 import type { Storage } from '../../db/storage.ts';
 import type { RunRow } from '../../db/tables.ts';
 import type { LiveRuns } from '../../engine/lifecycle/index.ts';
-import type { BackgroundService } from '../../scheduler/background-service.ts';
-import type { JobStore } from '../jobs/index.ts';
+import type { BackgroundService, HeldLease } from '../../scheduler/background-service.ts';
+import { type JobStore, serviceLeaseStore } from '../jobs/index.ts';
 import type { UnitStep } from './detached-runs.ts';
 import type { LostRuns } from './lost-runs.ts';
 import { heartbeatStore } from './run-heartbeats.store.ts';
@@ -42,6 +42,7 @@ export const createRunReconciliation = (deps: ReconciliationDeps, settings: Reco
   let scanning: Promise<unknown> | null = null;
   /** Asked before each step of a search; null while it is not for this process to look. */
   let mayLook: (() => boolean) | null = null;
+  let lease: () => HeldLease | null = () => null;
   /** A search that has to wait for signs of life is made up for as soon as they are there. */
   let due = false;
   let beating = new Set<string>();
@@ -83,9 +84,9 @@ export const createRunReconciliation = (deps: ReconciliationDeps, settings: Reco
   };
 
   /** Closes runs whose process has been silent for too long, with their children; how many. */
-  const scan = async (mayAct: () => boolean = () => true): Promise<number> => {
+  const scan = async (mayAct: () => boolean = () => true, held: HeldLease | null = null): Promise<number> => {
     let closed = 0;
-    await heartbeats.watch(clock.now());
+    await heartbeats.watch(clock.now(), held);
     const since = clock.now() - settings.orphanThresholdMs;
     for (const row of await heartbeats.silent(since, settings.maxRunsPerScan)) {
       if (!mayAct()) break;
@@ -93,7 +94,10 @@ export const createRunReconciliation = (deps: ReconciliationDeps, settings: Reco
       await nextTurn();
       if (engine.active(row.id) !== undefined || (await belongsToQueue(row))) continue;
       const { id, beat_at: beatAt } = row;
-      const assertSilent: UnitStep = (stores) => stores(heartbeatStore).assertSilent(id, beatAt);
+      const assertSilent: UnitStep = async (stores) => {
+        await stores(heartbeatStore).assertSilent(id, beatAt);
+        await stores(serviceLeaseStore).assertHeld(held);
+      };
       closed += await lost.loseDescendants(row, assertSilent);
       if ((await lost.lose(row, assertSilent)) === 'closed') closed += 1;
     }
@@ -108,7 +112,7 @@ export const createRunReconciliation = (deps: ReconciliationDeps, settings: Reco
   const look = (): Promise<unknown> | null => {
     if (scanning !== null || !due || !everybodyHasBeaten()) return scanning;
     due = false;
-    scanning = scan(() => mayLook?.() ?? false)
+    scanning = scan(() => mayLook?.() ?? false, lease())
       .catch((error: unknown) => log.error({ error }, 'Lost runs could not be looked for'))
       .finally(() => {
         scanning = null;
@@ -143,9 +147,10 @@ export const createRunReconciliation = (deps: ReconciliationDeps, settings: Reco
     },
     /** Looks for lost runs: soon after it was told to, since the one before may have died before its turn, and then regularly. */
     scans: {
-      start(mayAct) {
+      start(mayAct, held) {
         if (looks !== null) return;
         mayLook = mayAct;
+        lease = held;
         looks = clock.every(settings.scanIntervalMs, lookAgain);
         void lookAgain();
       },
