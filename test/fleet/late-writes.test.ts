@@ -4,7 +4,8 @@ import { call, openStream } from '../e2e/wire.ts';
 import { startCuttingProxy } from '../support/cutting-proxy.ts';
 import { eventually, processMs } from '../support/eventually.ts';
 import { type Fleet, openFleet } from '../support/fleet.ts';
-import { createDatabase, withPostgres } from '../support/postgres-server.ts';
+import { createDatabase } from '../support/postgres-server.ts';
+import { openTransactions, rowsIn, takeServiceLease } from '../support/postgres-store.ts';
 import { leaves, takes } from './lease-history.ts';
 import { skip } from './members.ts';
 
@@ -15,8 +16,8 @@ interface LateWrite {
   readonly processes: number;
   /** Gives the service something to do. */
   readonly cause: (fleet: Fleet) => Promise<void>;
-  /** How many rows of it there are. */
-  readonly written: string;
+  /** How much of it there is. */
+  readonly written: (url: string, database: string) => Promise<number>;
 }
 
 const kinds: readonly LateWrite[] = [
@@ -25,7 +26,7 @@ const kinds: readonly LateWrite[] = [
     text: '"everyTenant":true',
     processes: 1,
     cause: async () => undefined,
-    written: `select count(*) as count from service.jobs where handler_key = 'acp.retention'`,
+    written: (_, database) => rowsIn(database, 'jobs'),
   },
   {
     service: 'run-reconciliation',
@@ -43,7 +44,7 @@ const kinds: readonly LateWrite[] = [
       await stream.first('message.delta');
       await fleet.end(other, 'kill');
     },
-    written: `select count(*) as count from service.runs where status = 'Failed'`,
+    written: async (url) => (await call(`${url}/api/runs?status=Failed`)).json<unknown[]>().length,
   },
 ];
 
@@ -79,24 +80,16 @@ for (const { service, text, processes, cause, written } of kinds)
     assert.ok(still !== undefined);
     const told = (message: string): boolean =>
       still.log().some((line) => line['service'] === service && line.message === message);
-    const count = (sql: string): Promise<number> =>
-      withPostgres(url, async (client) => (await client.query<{ count: number }>(sql)).rows[0]?.count ?? 0);
 
     await eventually('it does the work', () => told(takes), processMs);
     await cause(fleet);
     await eventually('it is about to write', () => proxy.isHolding, processMs);
     fleet.pause(still);
-    const time = `extract(epoch from clock_timestamp()) * 1000`;
-    const taken = `with taken as (update service.service_leases
-        set owner = 'another', term = term + 1, lease_until = ${time} + 600000
-        where name = '${service}' and lease_until <= ${time} returning 1) select count(*) as count from taken`;
-    await eventually('another one takes the lease', async () => (await count(taken)) === 1, processMs);
+    await eventually('another one takes the lease', () => takeServiceLease(url, service), processMs);
     fleet.resume(still);
     proxy.holds = () => false;
     proxy.letGo();
     await eventually('it leaves the work', () => told(leaves), processMs);
-    const open = `select count(*) as count from pg_stat_activity
-      where datname = current_database() and pid <> pg_backend_pid() and xact_start is not null`;
-    await eventually('what it had begun is over', async () => (await count(open)) === 0, processMs);
-    assert.equal(await count(written), 0);
+    await eventually('what it had begun is over', async () => (await openTransactions(url)) === 0, processMs);
+    assert.equal(await written(still.url, url), 0);
   });

@@ -126,6 +126,39 @@ export const rowsIn = (url: string, table: string): Promise<number> =>
     return rows[0]?.count ?? 0;
   });
 
+/** In the text of what removes rows of a table. */
+export const removalFrom = (table: string): string => `delete from "${schema}"."${table}"`;
+
+/** As another process does when it has lapsed; false: it has not yet. */
+export const takeServiceLease = (url: string, service: string): Promise<boolean> =>
+  withPostgres(url, async (client) => {
+    const time = 'extract(epoch from clock_timestamp()) * 1000';
+    const { rowCount } = await client.query(
+      `update ${schema}.service_leases set owner = 'another', term = term + 1, lease_until = ${time} + 600000
+       where name = $1 and lease_until <= ${time}`,
+      [service],
+    );
+    return rowCount === 1;
+  });
+
+/** Transactions that somebody has begun and not ended. */
+export const openTransactions = (url: string): Promise<number> =>
+  withPostgres(url, async (client) => {
+    const { rows } = await client.query<{ count: number }>(`select count(*) as count from pg_stat_activity
+      where datname = current_database() and pid <> pg_backend_pid() and xact_start is not null`);
+    return Number(rows[0]?.count);
+  });
+
+/** Rows of a table that somebody has deleted, also in transactions that were rolled back. */
+export const deletionsTried = (url: string, table: string): Promise<number> =>
+  withPostgres(url, async (client) => {
+    const { rows } = await client.query<{ count: number }>(
+      'select n_tup_del as count from pg_stat_user_tables where schemaname = $1 and relname = $2',
+      [schema, table],
+    );
+    return Number(rows[0]?.count ?? 0);
+  });
+
 /** As somebody does by hand; its rows are then in the default partition, too. */
 export const detachPartition = (url: string, table: string, partition: string): Promise<unknown> =>
   executeAt(

@@ -1,12 +1,17 @@
 import { defineStore, deletesRow, type StoreOf } from '../../db/define-store.ts';
+import { ConditionFailedError } from '../../db/statement.ts';
 import type { RetentionPolicyRow, RetentionRunRow } from '../../db/tables/retention.ts';
 import type { RetentionTarget } from './retention.schema.ts';
 
 type RunKey = Pick<RetentionRunRow, 'tenant_id' | 'id'>;
 
 export const retentionStore = defineStore((storage) => {
-  const ofRun = ({ tenant_id, id }: RunKey) =>
-    storage.db.updateTable('retention_runs').where('tenant_id', '=', tenant_id).where('id', '=', id);
+  const open = ({ tenant_id, id }: RunKey) =>
+    storage.db
+      .updateTable('retention_runs')
+      .where('tenant_id', '=', tenant_id)
+      .where('id', '=', id)
+      .where('completed_at', 'is', null);
   const policiesOf = (tenantId: string) =>
     storage.db.selectFrom('retention_policies').selectAll().where('tenant_id', '=', tenantId);
 
@@ -49,17 +54,19 @@ export const retentionStore = defineStore((storage) => {
     async start(row: RetentionRunRow): Promise<void> {
       await storage.db.insertInto('retention_runs').values(row).execute();
     },
-    /** Adds to the counts of a sweep. */
+    /** Adds to the counts of a sweep. A part of what it removes: fails its unit when somebody has ended the sweep, since another worker has its job. */
     async count(row: RunKey, deleted: number, archived: number): Promise<void> {
-      await ofRun(row)
+      const { numUpdatedRows } = await open(row)
         .set((eb) => ({
           deleted_rows: eb('deleted_rows', '+', deleted),
           archived_rows: eb('archived_rows', '+', archived),
         }))
-        .execute();
+        .executeTakeFirst();
+      if (numUpdatedRows === 0n) throw new ConditionFailedError();
     },
+    /** Changes nothing when somebody has ended it before. */
     async end(row: RunKey, now: number, error: string | null): Promise<void> {
-      await ofRun(row).set({ completed_at: now, error }).execute();
+      await open(row).set({ completed_at: now, error }).execute();
     },
     /** Remembers up to which age a target was swept. */
     async mark(tenantId: string, target: RetentionTarget, sweptUntil: number): Promise<void> {
@@ -76,11 +83,11 @@ export const retentionStore = defineStore((storage) => {
     },
     /** Ends what a dead process left running; with a job, only what was done for it. */
     async interrupted(now: number, jobId: string | null = null): Promise<void> {
-      const open = storage.db
+      const left = storage.db
         .updateTable('retention_runs')
         .set({ completed_at: now, error: 'interrupted' })
         .where('completed_at', 'is', null);
-      await (jobId === null ? open : open.where('job_id', '=', jobId)).execute();
+      await (jobId === null ? left : left.where('job_id', '=', jobId)).execute();
     },
   };
 });

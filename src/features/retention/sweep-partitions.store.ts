@@ -102,6 +102,11 @@ export const sweepPartitions = defineStore((storage) => {
     );
   };
 
+  /** Sweeps that somebody has ended, since another worker has their job: what they let go has to stay. */
+  const ended = (bounds: readonly TenantBound[]) =>
+    sql`select 1 from ${sql.table('retention_runs')} as sweep join ${rulesOf(bounds)}
+      on sweep.tenant_id = rule.tenant_id and sweep.id = rule.sweep_id where sweep.completed_at is not null`;
+
   /** Rows of each tenant that go, as its sweep counts them. */
   const counted = (target: PartitionedTarget, stretch: PastStretch, bounds: readonly TenantBound[]) => {
     const { from, isOf } = ruled(target, stretch, bounds);
@@ -169,11 +174,11 @@ export const sweepPartitions = defineStore((storage) => {
       const addition = sql`update ${sql.table('retention_runs')} as sweep
         set deleted_rows = sweep.deleted_rows + counted.rows
         from (${counted(partitioned, stretch, bounds)}) as counted
-        where sweep.tenant_id = counted."tenantId" and sweep.id = counted."sweepId"
+        where sweep.tenant_id = counted."tenantId" and sweep.id = counted."sweepId" and sweep.completed_at is null
         returning counted."tenantId", counted.rows`;
       const end = await partitions.empty(
         stretch,
-        staying(partitioned, stretch, bounds).map((query) => query.compile(db)),
+        [...staying(partitioned, stretch, bounds), ended(bounds)].map((query) => query.compile(db)),
         [addition.compile(db)],
       );
       return { ...end, counts: end.isEmptied ? ((end.rows[0] ?? []) as readonly TenantRows[]) : [] };

@@ -2,6 +2,7 @@ import { setTimeout as pause } from 'node:timers/promises';
 import type { Logger } from '../../core/logger.ts';
 import type { Telemetry } from '../../core/telemetry/telemetry.ts';
 import type { TraceParent } from '../../core/telemetry/trace-context.ts';
+import { ConditionFailedError } from '../../db/statement.ts';
 import type { Storage } from '../../db/storage.ts';
 import type { RetentionRunRow } from '../../db/tables/retention.ts';
 import { withDeadline } from '../../engine/tools/index.ts';
@@ -200,8 +201,8 @@ const sweepTarget = async (state: SweepState): Promise<void> => {
 /** The code of the history, and null where the sweep ran to its end. */
 const errorCode = ({ deps, tenantId, target, jobId }: SweepState, error: unknown): string => {
   const code = error instanceof SweepError ? error.code : 'store-failed';
-  // The job goes on in another process, as another sweep.
-  if (code === 'released') return 'interrupted';
+  // The job goes on in another process, as another sweep; which has ended this one if it was quicker.
+  if (code === 'released' || error instanceof ConditionFailedError) return 'interrupted';
   if (code !== 'canceled') deps.log.error({ tenantId, target, jobId, error }, 'A retention sweep failed');
   return code;
 };

@@ -260,8 +260,10 @@ forEachSharedService('RUN-76 RUN-78 a lost run is closed once in a fleet, and go
   const { runId, frames } = await stream(one.client, 'helper', { message: 'Hi', sessionId: 's' });
   await gate.reached;
   // No further than to its end: a run that starts while time leaps finds that what it has read is old.
-  while ((await getRun(two.client, runId)).status === 'Running')
+  await eventually('the run is closed', async () => {
     await Promise.all([two.clock.advance(1000), three.clock.advance(1000)]);
+    return (await getRun(two.client, runId)).status !== 'Running';
+  });
   assertWholeLog(await readEvents(two.client, runId));
   const next = await eventually('the run that goes on', async () =>
     (await listRuns(two.client, { sessionId: 's' })).find(({ continuedFromRunId }) => continuedFromRunId === runId),
