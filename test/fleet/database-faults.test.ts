@@ -159,7 +159,8 @@ describe('a fleet whose database is in trouble', { skip, timeout: 600_000 }, () 
     postgres.suspend();
     const suspendedAt = performance.now();
     const caught = Promise.all(Array.from({ length: 4 }, () => ask()));
-    for (const member of fleet.members) {
+    // Both at once: what runs write is waited for no longer than half a minute.
+    const eachRefuses = async (member: ServiceProcess): Promise<void> => {
       await until('readiness to be Unhealthy', async () => (await readiness(member)) === 'Unhealthy');
       // While nobody answers still: a process that has found that out makes nobody wait for as long as a statement may take.
       assertRefused(await createAgent(member.url));
@@ -167,7 +168,8 @@ describe('a fleet whose database is in trouble', { skip, timeout: 600_000 }, () 
       const unreachable = ({ level, message }: { level: string; message: string }): boolean =>
         level === 'error' && /cannot be reached/.test(message);
       await until('the log to say so', () => member.log().some(unreachable));
-    }
+    };
+    await Promise.all(fleet.members.map(eachRefuses));
     await pause(Math.max(0, outageSeconds(8) * 1000 - (performance.now() - suspendedAt)));
     postgres.wake();
     for (const answer of await caught) if (answer.status !== 200) assertRefused(answer);

@@ -72,9 +72,12 @@ export const createConnections = ({ address, most, commandTimeoutMs, failed }: C
     client.on('error', () => undefined);
     recogniseServer(client).catch(() => undefined);
   });
-  pool.on('error', (error) => failed(new ConnectionLostError(error)));
-
   const outage = createOutage();
+  pool.on('error', (error) => {
+    outage.lost();
+    failed(new ConnectionLostError(error));
+  });
+
   const limit = String(commandTimeoutMs);
   const bound: Sent = { sql: `select set_config('statement_timeout', $1, true)`, parameters: [limit], returns: false };
   const idle: Sent = {

@@ -9,13 +9,21 @@ const longestPauseMs = 500;
 /** How long the server of this process has been away, and with it how long it makes sense to wait for it. */
 export const createOutage = () => {
   let since: number | null = null;
+  let lostAt = Number.NEGATIVE_INFINITY;
   let hasAnswered = false;
   let isEnding = false;
   return {
     /** Nobody could be asked, or an answer did not come. */
     began(): void {
-      since ??= performance.now();
+      lostAt = performance.now();
+      since ??= lostAt;
     },
+    /** A connection at rest has ended: its server may have gone, or only looked after itself. */
+    lost(): void {
+      lostAt = performance.now();
+    },
+    /** Whether who answers now may be another server than the one before, which was there so long ago. */
+    wasLostWithin: (ms: number): boolean => performance.now() - lostAt < ms,
     answered(): void {
       since = null;
       hasAnswered = true;

@@ -110,7 +110,11 @@ export const createSureSending = (
   /** What follows from what the server said. */
   const answered = async (error: unknown, course: Course, units: readonly Statement[]): Promise<Verdict> => {
     const failure = classifyPostgres(error);
-    if (course.doubt === null) return course.wasAway && mayPass.has(failure) ? 'later' : 'failed';
+    if (course.doubt === null) {
+      // A standby that is about to take over from a server that has just gone; elsewhere it was made read-only on purpose.
+      const isTakingOver = failure === 'read-only' && outage.wasLostWithin(resendMs);
+      return (course.wasAway || isTakingOver) && mayPass.has(failure) ? 'later' : 'failed';
+    }
     const committed = await wasCommitted(proofsOf(units));
     if (committed === true) return 'committed';
     if (committed === null || mayPassInDoubt.has(failure)) return 'later';

@@ -19,7 +19,7 @@ export interface Storm {
   readonly world: EffectsServer;
 }
 
-export const scriptedModel = { provider: 'demo', model: 'm' };
+const scriptedModel = { provider: 'demo', model: 'm' };
 
 /** The code of a refusal; of the proxy's own, which have no body, none. */
 export const codeOf = ({ text }: Answer): string =>
