@@ -8,6 +8,7 @@ import { setTimeout as pause } from 'node:timers/promises';
 import { isIdle } from '../e2e/records.ts';
 import { type ServiceProcess, until } from '../e2e/support.ts';
 import { type Answer, call, type EventStream, openStream, readLog, type SseFrame } from '../e2e/wire.ts';
+import { isCommitAlone } from '../support/cutting-proxy.ts';
 import { type Fleet, openFleet } from '../support/fleet.ts';
 import { createDatabase, findPostgres } from '../support/postgres-server.ts';
 import { openStoreLine, type StoreLine } from '../support/store-line.ts';
@@ -22,7 +23,7 @@ const isCommitOf = (word: string) => {
   const connections = new WeakSet();
   return (message: Buffer, connection: object): boolean => {
     if (message.includes(word)) connections.add(connection);
-    return connections.has(connection) && message.includes('commit');
+    return connections.has(connection) && (message.includes('commit') || isCommitAlone(message));
   };
 };
 
