@@ -3,13 +3,10 @@
  * store with runs of the last days, evenly, eight rows each, in the partitions of their weeks; then one sweep removes
  * what is older than is kept. With `--convert` the rows are there before migration 0032, and its time is what is told.
  */
-import { spawn } from 'node:child_process';
-import { once } from 'node:events';
 import { mkdirSync, mkdtempSync, writeFileSync } from 'node:fs';
 import { tmpdir } from 'node:os';
-import { join, resolve } from 'node:path';
+import { join } from 'node:path';
 import process from 'node:process';
-import { createInterface } from 'node:readline';
 import { setTimeout as pause } from 'node:timers/promises';
 import { parseArgs } from 'node:util';
 import { Client } from 'pg';
@@ -19,6 +16,7 @@ import { migrate } from '../src/db/migrate.ts';
 import { openStorage } from '../src/db/open-storage.ts';
 import { partitionAt, partitionedTables } from '../src/db/postgres/partition-ranges.ts';
 import { startPostgres } from './postgres-server.ts';
+import { call, serve } from './served.ts';
 
 const { values } = parseArgs({
   options: {
@@ -54,35 +52,6 @@ const fillings = (firstMs: number, lastMs: number): readonly string[] => [
   `insert into service.run_traces (run_id, id, tenant_id, trace_id, started_at, ended_at, spans, span_count)
    select id, id, 'default', md5(id), at, at + 2000, ${text(1200)}, 6 from made`,
 ];
-
-const serve = async (cwd: string): Promise<{ url: string; stop: () => Promise<void> }> => {
-  const child = spawn(process.execPath, [resolve(import.meta.dirname, '../src/main.ts'), 'serve', '--json'], {
-    cwd,
-    stdio: ['ignore', 'pipe', 'inherit'],
-  });
-  let url: string | undefined;
-  for await (const line of createInterface(child.stdout)) {
-    url = (JSON.parse(line) as { url?: string }).url;
-    if (url !== undefined) break;
-  }
-  child.stdout.resume();
-  if (url === undefined) throw new Error('acp serve ended before it listened');
-  const stop = async (): Promise<void> => {
-    const ended = once(child, 'exit');
-    child.kill('SIGTERM');
-    await ended;
-  };
-  return { url, stop };
-};
-
-const call = async (url: string, method: string, path: string, body?: unknown): Promise<unknown> => {
-  const answer = await fetch(url + path, {
-    method,
-    ...(body === undefined ? {} : { headers: { 'content-type': 'application/json' }, body: JSON.stringify(body) }),
-  });
-  if (!answer.ok) throw new Error(`${method} ${path}: ${await answer.text()}`);
-  return answer.json();
-};
 
 const folder = mkdtempSync(join(process.env['TMPDIR'] ?? tmpdir(), 'acp-retention-'));
 const server = await startPostgres(folder);

@@ -2,18 +2,15 @@
  * How long requests wait while retention sweeps: `node bench/retention.ts [--events 1000000]`. Fills a store with the
  * logs of old runs, starts a service on it, and reads and runs all the while; the same without a sweep comes first.
  */
-import { spawn } from 'node:child_process';
-import { once } from 'node:events';
 import { mkdirSync, statSync, writeFileSync } from 'node:fs';
-import { join, resolve } from 'node:path';
-import process from 'node:process';
-import { createInterface } from 'node:readline';
+import { join } from 'node:path';
 import { setTimeout as pause } from 'node:timers/promises';
 import { parseArgs } from 'node:util';
 import { newId } from '../src/core/ids.ts';
 import { silentLogger } from '../src/core/logger.ts';
 import { openStorage } from '../src/db/open-storage.ts';
 import { insertStatement, type Statement } from '../src/db/statement.ts';
+import { call, serve } from './served.ts';
 import { temporaryFolder } from './workspace.ts';
 
 const { values } = parseArgs({ options: { events: { type: 'string', default: '1000000' } } });
@@ -79,36 +76,6 @@ const fill = async (location: string): Promise<void> => {
     await storage.write(statements);
   }
   await opened.close();
-};
-
-const serve = async (cwd: string): Promise<{ url: string; stop: () => Promise<void> }> => {
-  const child = spawn(process.execPath, [resolve(import.meta.dirname, '../src/main.ts'), 'serve', '--json'], {
-    cwd,
-    stdio: ['ignore', 'pipe', 'inherit'],
-  });
-  let url: string | undefined;
-  // Lines of the log may come before the one that names the address.
-  for await (const line of createInterface(child.stdout)) {
-    url = (JSON.parse(line) as { url?: string }).url;
-    if (url !== undefined) break;
-  }
-  child.stdout.resume();
-  if (url === undefined) throw new Error('acp serve ended before it listened');
-  const stop = async (): Promise<void> => {
-    const ended = once(child, 'exit');
-    child.kill('SIGTERM');
-    await ended;
-  };
-  return { url, stop };
-};
-
-const call = async (url: string, method: string, path: string, body?: unknown): Promise<unknown> => {
-  const answer = await fetch(url + path, {
-    method,
-    ...(body === undefined ? {} : { headers: { 'content-type': 'application/json' }, body: JSON.stringify(body) }),
-  });
-  if (!answer.ok) throw new Error(`${method} ${path}: ${await answer.text()}`);
-  return answer.json();
 };
 
 interface Waits {
