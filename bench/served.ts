@@ -5,7 +5,7 @@ import process from 'node:process';
 import { createInterface } from 'node:readline';
 
 /** A service from its sources, with the configuration of the folder; resolves once it listens. */
-export const serve = async (cwd: string): Promise<{ url: string; stop: () => Promise<void> }> => {
+export const serve = async (cwd: string): Promise<{ url: string; pid: number; stop: () => Promise<void> }> => {
   const child = spawn(process.execPath, [resolve(import.meta.dirname, '../src/main.ts'), 'serve', '--json'], {
     cwd,
     stdio: ['ignore', 'pipe', 'inherit'],
@@ -23,7 +23,7 @@ export const serve = async (cwd: string): Promise<{ url: string; stop: () => Pro
     child.kill('SIGTERM');
     await ended;
   };
-  return { url, stop };
+  return { url, pid: child.pid ?? 0, stop };
 };
 
 /** The answer as JSON; throws with its text unless it is a success. */

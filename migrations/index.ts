@@ -31,6 +31,8 @@ import { sharedTurns } from './0030-shared-turns.ts';
 import { runCancels } from './0031-run-cancels.ts';
 import { partitions } from './0032-partitions.ts';
 import { serviceLeaseTerms } from './0033-service-lease-terms.ts';
+import { modelHealth } from './0034-model-health.ts';
+import { arrivingWork } from './0035-arriving-work.ts';
 import { spanCountsOfNewStore } from './dialect-parts.ts';
 
 /** Every migration in order, with the checksum of its file. A static list, because a bundle cannot scan a folder. */
@@ -67,4 +69,6 @@ export const migrations: readonly Migration[] = [
   { ...runCancels, checksum: 'f76c45816540e87b' },
   { ...partitions, checksum: '65ed0d2569f7b53a' },
   { ...serviceLeaseTerms, checksum: 'a388529028f66af6' },
+  { ...modelHealth, checksum: '812c02671fef0d94' },
+  { ...arrivingWork, checksum: '3eced4f9e4bb8541' },
 ];

@@ -11,6 +11,7 @@ import { serviceLeases } from './app/service-leases.ts';
 import { createDispatch } from './core/dispatch.ts';
 import type { LeftoverClosings } from './core/instance-state.ts';
 import { createCallMetrics } from './core/telemetry/call-metrics.ts';
+import { agentBatchKey } from './features/batches/index.ts';
 import { emergencyFeature } from './features/emergency/index.ts';
 import { modelsFeature } from './features/models/index.ts';
 import { platformFeature } from './features/platform/index.ts';
@@ -27,7 +28,7 @@ export const createApp = async ({ config, mode, ...options }: AppOptions): Promi
   const { Service, Host } = config.values;
   const foundation = await createFoundation({ config, mode, ...options });
   const { base, opened, providers, modules, hostTools, reporting } = foundation;
-  const { storage, log, clock } = base;
+  const { storage, log } = base;
   try {
     await foundation.storeTime.start();
     const execution = await composeExecution(foundation);
@@ -41,7 +42,11 @@ export const createApp = async ({ config, mode, ...options }: AppOptions): Promi
       providerAccess,
       retention,
       idempotency,
+      webhooks,
       runs,
+      schedules,
+      moduleJobs,
+      triggers,
       worker,
     } = execution;
     const { ready, assertReady } = storeReadiness(opened);
@@ -49,10 +54,10 @@ export const createApp = async ({ config, mode, ...options }: AppOptions): Promi
     const access = identityOptions(config.values);
     const security = securityFeature({ ...base, options: access });
     const models = modelsFeature({
+      ...base,
       providers,
       allows: providerAccess.access.allows,
       settings: { cacheTtlMs: Service.Health.CacheTtl, backgroundIntervalMs: Service.Health.BackgroundInterval },
-      clock,
     });
     const platform = platformFeature({
       ...base,
@@ -73,7 +78,7 @@ export const createApp = async ({ config, mode, ...options }: AppOptions): Promi
       ...base,
       now: base.storeClock.now,
       engine: runs.engine,
-      runHandlerKeys: Object.keys(runs.jobHandlers),
+      runHandlerKeys: [...Object.keys(runs.jobHandlers), agentBatchKey],
       wake,
     });
     const leased = serviceLeases(base);
@@ -86,6 +91,7 @@ export const createApp = async ({ config, mode, ...options }: AppOptions): Promi
       ...sessions.leftovers,
       ...leased.leftovers,
       ...attachments.leftovers,
+      ...webhooks.leftovers,
       ...retention.leftovers,
     };
     const life = createLifecycle({
@@ -101,13 +107,17 @@ export const createApp = async ({ config, mode, ...options }: AppOptions): Promi
         leased.guarded('approval-expiration', approvals.expiration),
         sessions,
         leased.guarded('retention', retention.schedule),
+        leased.guarded('schedule-dispatch', schedules.dispatch),
+        moduleJobs.part,
         leased.guarded('model-health', models.health.background),
         security,
         ...(runs.reconciliation === null ? [] : [leased.guarded('run-reconciliation', runs.reconciliation)]),
         { started: runs.started, close: runs.close },
+        triggers,
         idempotency,
         { close: () => base.listeners?.told(listenersEndMs) },
         quotas,
+        { close: webhooks.close },
         skills,
         providers,
         hostTools,

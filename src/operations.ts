@@ -18,6 +18,7 @@ import { quotaOperations } from './features/quotas/quotas.operations.ts';
 import { replayOperations } from './features/replays/replays.operations.ts';
 import { retentionOperations } from './features/retention/retention.operations.ts';
 import { runOperations } from './features/runs/runs.operations.ts';
+import { scheduleOperations } from './features/schedules/schedules.operations.ts';
 import { scoreOperations } from './features/scores/scores.operations.ts';
 import { keyOperations } from './features/security/keys.operations.ts';
 import { sessionOperations } from './features/sessions/sessions.operations.ts';
@@ -26,6 +27,8 @@ import { skillOperations } from './features/skills/skills.operations.ts';
 import { statisticOperations } from './features/statistics/statistics.operations.ts';
 import { tenantOperations } from './features/tenants/tenants.operations.ts';
 import { toolOperations } from './features/tools/tools.operations.ts';
+import { triggerOperations } from './features/triggers/triggers.operations.ts';
+import { webhookOperations } from './features/webhooks/webhooks.operations.ts';
 
 /** The whole API at a glance: feature → operations. */
 export const operations = {
@@ -42,8 +45,11 @@ export const operations = {
   approvals: approvalOperations,
   approvalRules: approvalRuleOperations,
   jobs: jobOperations,
+  schedules: scheduleOperations,
+  triggers: triggerOperations,
   tools: toolOperations,
   quotas: quotaOperations,
+  webhooks: webhookOperations,
   policyTests: policyTestOperations,
   models: modelOperations,
   keys: keyOperations,

@@ -37,10 +37,12 @@ export const composeApp = (parts: AppParts): App => {
     localCaller: { principal: localPrincipal, tenantId: config.values.Service.DefaultTenantId },
     config,
     log,
-    authenticate: (request, required) =>
-      required !== undefined && isForEverybody(required)
+    authenticate(request, required) {
+      if (required?.signed === true) return security.identity.signedCaller(request);
+      return required !== undefined && isForEverybody(required)
         ? security.identity.metaCaller(request)
-        : security.identity.authenticate(request),
+        : security.identity.authenticate(request);
+    },
     clientAddress: clientAddressReader(config.values.Host.TrustedProxies),
     health: platform.health,
     telemetry: parts.telemetry,

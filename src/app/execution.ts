@@ -2,23 +2,29 @@ import { parseDefinitionDocuments } from '../core/documents/definition-documents
 import { agentReferences, agentsFeature, loadCodeAgents } from '../features/agents/index.ts';
 import { approvalsFeature } from '../features/approvals/index.ts';
 import { attachmentsFeature } from '../features/attachments/index.ts';
+import { batchesFeature } from '../features/batches/index.ts';
 import { guardsFeature } from '../features/guards/index.ts';
 import { idempotencyFeature } from '../features/idempotency/index.ts';
-import { jobStore } from '../features/jobs/index.ts';
+import { jobItemStore, jobStore } from '../features/jobs/index.ts';
 import { memoryFeature } from '../features/memory/index.ts';
 import { providerAccessFeature } from '../features/provider-access/index.ts';
 import { quotasFeature } from '../features/quotas/index.ts';
 import { retentionFeature } from '../features/retention/index.ts';
 import { createRunWrites, pauseContextOf, preflightCheck, runsFeature, turnStore } from '../features/runs/index.ts';
+import { schedulesFeature } from '../features/schedules/index.ts';
 import { runScores } from '../features/scores/index.ts';
-import { createSessionWaits, sessionStore, sessionsFeature } from '../features/sessions/index.ts';
+import { createQueuedPlaces, createSessionWaits, sessionStore, sessionsFeature } from '../features/sessions/index.ts';
 import { skillsFeature } from '../features/skills/index.ts';
+import { triggersFeature } from '../features/triggers/index.ts';
+import { webhooksFeature } from '../features/webhooks/index.ts';
 import { createJobSignal } from '../scheduler/job-signal.ts';
 import type { Foundation } from './foundation.ts';
+import { composeModuleJobs, scheduleKeys } from './scheduled-work.ts';
 import { composeWorker } from './worker.ts';
 
 /** What executes runs, and all that a run passes. Each part gets what it needs from those above it. */
-export const composeExecution = async ({ base, opened, providers, modules, hostTools }: Foundation) => {
+export const composeExecution = async (foundation: Foundation) => {
+  const { base, opened, providers, modules, hostTools } = foundation;
   const { Service, Host } = base.config;
   const { storage, storeClock, log, now } = base;
   const { batch } = opened.storage;
@@ -26,8 +32,20 @@ export const composeExecution = async ({ base, opened, providers, modules, hostT
   const memory = memoryFeature({ storage, now });
   const jobs = storage.stores(jobStore);
   const { wake, heard } = createJobSignal();
-  const quotas = quotasFeature({ ...base, batch, turns: storage.stores(turnStore) });
-  const writes = createRunWrites({ ...base, now: storeClock.now, batch, jobs, quotas: quotas.active, wake });
+  const webhooks = webhooksFeature({ ...base, jobs, wake, now: storeClock.now });
+  const { events } = webhooks;
+  const queue = webhooks.jobEnds.telling(jobs);
+  const quotas = quotasFeature({ ...base, batch, events, turns: storage.stores(turnStore) });
+  const queuedPlaces = createQueuedPlaces({ ...base, shared: opened.shared, now: storeClock.now });
+  const writes = createRunWrites({
+    ...base,
+    now: storeClock.now,
+    batch,
+    jobs,
+    queuedPlaces,
+    quotas: quotas.active,
+    wake,
+  });
   const storedSessions = storage.stores(sessionStore);
   const waits = createSessionWaits({ ...base, clock: storeClock });
   const attachments = attachmentsFeature({
@@ -47,6 +65,7 @@ export const composeExecution = async ({ base, opened, providers, modules, hostT
     presenters: modules.approvalPresenters,
     continuations: { queued: writes.queued.resumption, wake: writes.queued.resumed },
     contextOf: pauseContextOf,
+    events,
     waits,
   });
   const sessions = sessionsFeature({
@@ -102,10 +121,12 @@ export const composeExecution = async ({ base, opened, providers, modules, hostT
     batch,
     shared: opened.shared,
     writes,
+    events,
     providerAccess: providerAccess.access,
     agents: agents.source,
     sessions,
-    jobs,
+    queuedPlaces,
+    jobs: queue,
     authorizer: modules.toolAuthorizer,
     attachments: attachments.runs,
     saveAttachment: attachments.save,
@@ -123,14 +144,52 @@ export const composeExecution = async ({ base, opened, providers, modules, hostT
     loopCriteria: modules.loopCriteria,
     wake,
   });
+  const items = storage.stores(jobItemStore);
+  const batches = batchesFeature({
+    ...base,
+    launch: runs.launch,
+    engine: runs.engine,
+    itemRuns: runs.itemRuns,
+    items,
+    jobs,
+    agentExists: agents.exists,
+    recordingEnabled: Service.RunRecording.Enabled,
+    maxConcurrentItems: Service.Scheduling.MaxConcurrentItems,
+  });
+  const moduleJobs = composeModuleJobs(base, modules.jobs, items);
+  const schedules = schedulesFeature({
+    ...base,
+    clock: storeClock,
+    wake,
+    failures: webhooks.jobEnds,
+    keys: scheduleKeys(foundation.config, [
+      { ...batches.schedulable, isOffered: true },
+      { ...retention.schedulable, isOffered: true },
+      ...moduleJobs.schedulable,
+    ]),
+  });
+  const triggers = triggersFeature({ ...base, launch: runs.launch, agentExists: agents.exists });
   const worker = composeWorker(base, {
-    queue: jobs,
-    handlers: { ...runs.jobHandlers, ...retention.jobHandlers },
-    lost: runs.lostJob,
+    queue,
+    handlers: {
+      ...runs.jobHandlers,
+      ...retention.jobHandlers,
+      ...webhooks.jobHandlers,
+      ...batches.jobHandlers,
+      ...moduleJobs.handlers,
+    },
+    async lost(job) {
+      await runs.lostJob(job);
+      await webhooks.lostJob(job);
+      await batches.lostJob(job);
+    },
   });
   heard(worker.wake);
   return {
     jobs,
+    items,
+    moduleJobs,
+    schedules,
     wake,
     quotas,
     sessionStore: storedSessions,
@@ -143,7 +202,9 @@ export const composeExecution = async ({ base, opened, providers, modules, hostT
     agents,
     retention,
     idempotency,
+    webhooks,
     runs,
+    triggers,
     worker,
   };
 };

@@ -136,7 +136,7 @@ export const createFoundation = async ({ config, mode, clock = systemClock, ...o
     now,
     newId,
   };
-  return { base, storeTime, sharing, opened, providers, modules, hostTools, reporting };
+  return { config, base, storeTime, sharing, opened, providers, modules, hostTools, reporting };
 };
 
 export type Foundation = Awaited<ReturnType<typeof createFoundation>>;

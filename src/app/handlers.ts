@@ -37,6 +37,8 @@ const diagnosticsOf = ({ foundation, execution, works, models }: HandlerParts) =
       .map(({ definition }) => `tool:${definition.name}`);
   const judges = (path: string): string[] =>
     modules.judges.filter(({ file }) => file === path).map(({ value }) => `judge:${value.name}`);
+  const jobs = (path: string): string[] =>
+    modules.jobs.filter(({ file }) => file === path).map(({ value }) => `job:${value.key}`);
   return diagnosticsService({
     config: base.config,
     instanceId: reporting.instanceId,
@@ -55,7 +57,10 @@ const diagnosticsOf = ({ foundation, execution, works, models }: HandlerParts) =
       }),
     toolCount: () => hostTools.registry.list().length,
     countAgents: ({ tenantId }) => agents.count(tenantId),
-    modules: base.config.Host.Modules.map((path) => ({ path, registered: [...tools(path), ...judges(path)] })),
+    modules: base.config.Host.Modules.map((path) => ({
+      path,
+      registered: [...tools(path), ...judges(path), ...jobs(path)],
+    })),
     now: base.now,
   });
 };
@@ -64,8 +69,20 @@ const diagnosticsOf = ({ foundation, execution, works, models }: HandlerParts) =
 export const apiHandlers = (parts: HandlerParts): ApiHandlers<typeof operations> => {
   const { foundation, execution, security, models, platform, emergency } = parts;
   const { base, opened, providers, modules, hostTools } = foundation;
-  const { jobs, quotas, sessionStore, attachments, approvals, sessions, skills, providerAccess, agents } = execution;
-  const { retention, runs, worker } = execution;
+  const {
+    jobs,
+    items,
+    schedules,
+    quotas,
+    sessionStore,
+    attachments,
+    approvals,
+    sessions,
+    skills,
+    providerAccess,
+    agents,
+  } = execution;
+  const { retention, webhooks, runs, triggers, worker } = execution;
   const { Service } = base.config;
   const { log, now } = base;
   return {
@@ -73,7 +90,12 @@ export const apiHandlers = (parts: HandlerParts): ApiHandlers<typeof operations>
     runs: runs.handlers,
     jobs: jobsFeature({
       store: jobs,
-      work: runs.jobWork,
+      items,
+      work: {
+        ...runs.jobWork,
+        cancelPending: async (job, actor) =>
+          (await webhooks.cancelPending(job)) || runs.jobWork.cancelPending(job, actor),
+      },
       owners: base.owners,
       heedCancel(id) {
         base.announcements.announce('cancel', id);
@@ -82,6 +104,8 @@ export const apiHandlers = (parts: HandlerParts): ApiHandlers<typeof operations>
       log,
       now,
     }).handlers,
+    schedules: schedules.handlers,
+    triggers: triggers.handlers,
     scores: scoresFeature({ ...base, findRun: runs.access.find }).handlers,
     judges: judgesFeature({
       ...base,
@@ -115,6 +139,7 @@ export const apiHandlers = (parts: HandlerParts): ApiHandlers<typeof operations>
     approvalRules: approvals.rules,
     models: models.handlers,
     quotas: quotas.handlers,
+    webhooks: webhooks.handlers,
     policyTests: policyTestsFeature({ ...base, providers, tools: hostTools.registry }).handlers,
     keys: security.keys,
     tenants: tenantsFeature(base).handlers,

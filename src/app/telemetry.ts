@@ -80,5 +80,5 @@ export const countEgressRefusals = ({ metrics }: Telemetry) => {
     '{target}',
     ['acp.egress.client', 'acp.egress.phase'],
   );
-  return (client: 'provider' | 'tool', phase: 'save' | 'connect'): void => refusals.add(1, [client, phase]);
+  return (client: 'provider' | 'tool' | 'webhook', phase: 'save' | 'connect'): void => refusals.add(1, [client, phase]);
 };

@@ -10,11 +10,11 @@ type Member<O extends Operation, K extends 'params' | 'query' | 'headers' | 'bod
 type Needed<K extends string, V> = [V] extends [never] ? unknown : { readonly [P in K]: V };
 type Possible<K extends string, V> = [V] extends [never] ? unknown : { readonly [P in K]?: V };
 
-/** What an operation takes: path parameters, body and file where it has them, query and headers at will. */
+/** What an operation takes: path parameters, body and file where it has them, query and headers at will. A signed body is the text that is sent. */
 export type ClientInput<O extends Operation> = Needed<'params', Member<O, 'params'>> &
   Possible<'query', Member<O, 'query'>> &
   Possible<'headers', Member<O, 'headers'>> &
-  Needed<'body', Member<O, 'body'>> &
+  Needed<'body', O['signed'] extends true ? string : Member<O, 'body'>> &
   Needed<'file', O['upload'] extends UploadShape ? UploadedFile : never> & {
     readonly signal?: AbortSignal | undefined;
   };

@@ -58,8 +58,9 @@ const headersOf = (message: IncomingMessage): Record<string, string> =>
 /** What a request carries: JSON text, or a form whose file is read while it is sent. */
 type RequestBody = string | FormBody;
 
-const requestBody = ({ operation: { upload }, file, body }: TransportCall): RequestBody | undefined => {
+const requestBody = ({ operation: { upload, signed }, file, body }: TransportCall): RequestBody | undefined => {
   if (upload !== undefined && file !== undefined) return encodeUpload(upload.part, file);
+  if (signed === true) return String(body);
   return body === undefined ? undefined : JSON.stringify(body);
 };
 

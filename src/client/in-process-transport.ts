@@ -21,7 +21,7 @@ interface LocalCall<Caller> {
   readonly method: string;
   readonly path: string;
   authenticate(): Caller;
-  readBody(): Uint8Array | null;
+  readBody(maxBytes?: number): Uint8Array | null;
   received(rawBody: Uint8Array | null): LocalInput;
   openFile?(): Promise<UploadedFile>;
 }
@@ -90,10 +90,12 @@ const pull = async function* (source: FrameSource, signal: AbortSignal): AsyncGe
 const lowerCase = (headers: Readonly<Record<string, string>> | undefined): Record<string, string> =>
   Object.fromEntries(Object.entries(headers ?? {}).map(([name, value]) => [name.toLowerCase(), value]));
 
-const encodeBody = (call: TransportCall): Uint8Array | null => {
+const encodeBody = (
+  call: TransportCall,
+  limit = call.operation.maxBodyBytes ?? defaultBodyBytes,
+): Uint8Array | null => {
   if (call.body === undefined) return null;
-  const bytes = Buffer.from(JSON.stringify(call.body));
-  const limit = call.operation.maxBodyBytes ?? defaultBodyBytes;
+  const bytes = Buffer.from(call.operation.signed === true ? String(call.body) : JSON.stringify(call.body));
   if (bytes.length > limit) throw new AcpError('payload-too-large', `The body is larger than ${limit} bytes.`);
   return bytes;
 };
@@ -120,7 +122,7 @@ export const inProcessTransport = <Entry extends LocalEntry, Caller>(
       method: call.operation.method,
       path,
       authenticate: () => caller,
-      readBody: () => encodeBody(call),
+      readBody: (maxBytes) => encodeBody(call, maxBytes),
       received: (rawBody) => ({
         params: call.params,
         query: Object.fromEntries(textEntries(call.query)),

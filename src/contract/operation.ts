@@ -17,6 +17,11 @@ export interface Operation {
   readonly scope: ApiKeyScope | readonly ApiKeyScope[] | null;
   /** Any authenticated caller may ask, even one without a role. Only where role and scope are null. */
   readonly anyCaller?: true;
+  /**
+   * A signature over the body says who calls, in place of a credential, which nobody reads. The handler checks it, and
+   * reads the body itself: the bytes that were sent, of whatever type. Only where role and scope are null.
+   */
+  readonly signed?: true;
   /** Bodies that take more authority than that. */
   readonly raised?: readonly RaisedAuthority[];
   readonly params?: TObject;

@@ -29,6 +29,17 @@ export const namePattern = '^[A-Za-z0-9][A-Za-z0-9._-]{0,127}$';
 export const sessionIdPattern = '^[A-Za-z0-9._:-]{1,128}$';
 export const tenantPattern = '^[A-Za-z0-9._-]{1,64}$';
 
+/** What people note about a record, such as whose it is. The service reads none of it. */
+export const Labels = Type.Record(
+  Type.String({ pattern: '^[A-Za-z0-9][A-Za-z0-9._/-]{0,63}$' }),
+  Type.String({ maxLength: 256 }),
+  {
+    additionalProperties: false,
+    maxProperties: 8,
+    description: 'Such as `owner`; at most 8, which the service keeps and does not read',
+  },
+);
+
 /** skip ≥ 0 and take 1..200; out-of-range values are clamped by the operation, never refused. */
 export const pagingQuery = {
   skip: Type.Optional(Type.Integer({ description: 'Rows to leave out, default 0; negative counts as 0' })),

@@ -23,6 +23,8 @@ export interface Principal {
   readonly apiKey: { readonly id: string; readonly name: string } | null;
   /** Permissions that tools may require; null: all (shared token). */
   readonly permissions: ReadonlySet<string> | null;
+  /** The service itself starts what a person would: what it opens is nobody's, even where others need an identity. */
+  readonly unattended?: true;
 }
 
 /** The caller after authentication: what the credential and tenant rules gave. */
@@ -51,6 +53,8 @@ export interface CallContext {
   readonly audit?: OperationAudit | undefined;
   /** Of an operation that declares idempotency; null: the request has no key. */
   readonly once?: AnswerOnce | null | undefined;
+  /** Of a signed operation. */
+  readonly readBody?: SignedCall['readBody'] | undefined;
 }
 
 /** Who changes something, and what is declared about the entry that tells of it. */
@@ -64,9 +68,16 @@ export interface IdempotentCall {
   readonly once: AnswerOnce | null;
 }
 
+/** A call of a signed operation, whose handler reads the body. */
+export interface SignedCall {
+  /** What was sent, to the byte. Throws `payload-too-large` for more than so many. */
+  readonly readBody: (maxBytes: number) => Promise<Uint8Array>;
+}
+
 type ContextOf<O> = CallContext &
   (O extends { readonly audit: OperationAudit } ? AuditedCall : unknown) &
-  (O extends { readonly idempotency: true } ? IdempotentCall : unknown);
+  (O extends { readonly idempotency: true } ? IdempotentCall : unknown) &
+  (O extends { readonly signed: true } ? SignedCall : unknown);
 
 /** The handlers of a feature: one method per operation, same names. A missing or wrong one does not compile. */
 export type Handlers<T extends OperationTable> = {

@@ -1,9 +1,16 @@
 import { AcpError } from '../contract/errors.ts';
-import type { ApiTable, FileReply, Operation, StreamReply, UploadedFile } from '../contract/operation.ts';
+import {
+  type ApiTable,
+  type FileReply,
+  isForEverybody,
+  type Operation,
+  type StreamReply,
+  type UploadedFile,
+} from '../contract/operation.ts';
 import { requireRaised } from './caller/authority.ts';
 import { createCallerChecks } from './caller/caller-checks.ts';
 import type { AskingCaller, IncomingCall, RequiredAuthority } from './caller/incoming-call.ts';
-import type { CallContext, Caller } from './context.ts';
+import type { CallContext, Caller, SignedCall } from './context.ts';
 import { type AnswerOnce, type Idempotency, idempotencyHeader } from './idempotency.ts';
 import { type CheckedInput, checkInput, compileInputCheckers, type InputCheckers } from './operation-input.ts';
 import { type CallMetrics, createCallMetrics } from './telemetry/call-metrics.ts';
@@ -72,6 +79,8 @@ const answeringOf = ({ id, feature, verb, operation }: OperationEntry, handlers:
     throw new Error(`Operation ${id} must declare a role and a scope, or neither.`);
   if (operation.anyCaller === true && operation.role !== null)
     throw new Error(`Operation ${id} must declare a role or be for any caller.`);
+  if (operation.signed === true && (!isForEverybody(operation) || (operation.body ?? operation.upload) !== undefined))
+    throw new Error(`Operation ${id} must leave callers and body to its signature.`);
   const hasKey = Object.hasOwn(operation.headers?.properties ?? {}, idempotencyHeader);
   if (hasKey !== (operation.idempotency === true))
     throw new Error(`Operation ${id} must declare idempotency and its header, or neither.`);
@@ -82,6 +91,12 @@ const fileOf = (incoming: IncomingCall): Promise<UploadedFile> => {
   if (incoming.openFile === undefined) throw new AcpError('file-required', 'This operation takes a file.');
   return incoming.openFile();
 };
+
+const noBytes: Uint8Array = new Uint8Array(0);
+
+/** For the handler of a signed operation; undefined: the body is read before it is asked. */
+const bodyReader = ({ signed }: Operation, incoming: IncomingCall): SignedCall['readBody'] | undefined =>
+  signed === true ? async (maxBytes) => (await incoming.readBody(maxBytes)) ?? noBytes : undefined;
 
 const noAnswersKept: Idempotency = () => {
   throw new Error('Nothing keeps the answers of idempotency keys here.');
@@ -113,6 +128,10 @@ export const createDispatch = (
       : idempotency({ key, tenantId, method, path, body: rawBody ?? JSON.stringify(body) });
   };
 
+  /** Operations for everybody are answered in any case; what a signature protects is not. */
+  const ready = ({ id, operation }: OperationEntry): void | Promise<void> =>
+    operation.role === null && operation.signed !== true ? undefined : assertReady(id);
+
   return {
     entries,
     async call(entry, incoming) {
@@ -120,9 +139,10 @@ export const createDispatch = (
       try {
         const checked = checkCaller(incoming, operation);
         const { principal, tenantId } = checked instanceof Promise ? await checked : checked;
-        const ready = operation.role === null ? undefined : assertReady(entry.id);
-        if (ready instanceof Promise) await ready;
-        const reading = incoming.readBody();
+        const readiness = ready(entry);
+        if (readiness instanceof Promise) await readiness;
+        const readBody = bodyReader(operation, incoming);
+        const reading = readBody === undefined ? incoming.readBody() : null;
         const rawBody = reading instanceof Promise ? await reading : reading;
         const received = incoming.received(rawBody);
         const answers = answering.get(entry);
@@ -136,7 +156,7 @@ export const createDispatch = (
         const { receivedAt } = received;
         const { audit } = operation;
         return await answers.handler(
-          { requestId, tenantId, principal, signal, rawBody, method, path, trace, receivedAt, audit, once },
+          { requestId, tenantId, principal, signal, rawBody, method, path, trace, receivedAt, audit, once, readBody },
           input,
         );
       } catch (error) {

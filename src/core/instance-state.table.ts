@@ -1,4 +1,4 @@
-interface KeptState {
+export interface KeptState {
   /**
    * `table` and `entries`: copies of rows, see `InstanceState`. `own`: what only the process that does the work can
    * have; what others have to know of it is in the store.
@@ -11,13 +11,17 @@ interface KeptState {
    * else's. The owner of a store reads once.
    */
   readonly sharedAgeMs: number | null;
+  /** False: nothing is decided by it, and so nothing refused while it cannot be read; whoever tells it says so. */
+  readonly decides?: boolean;
 }
 
 /** All that a process keeps about the store between two requests; docs/decisions/0126 has the reasons, and the test of each. */
 export const instanceState = {
   emergencyStops: { kind: 'table', truth: ['emergency_stops'], sharedAgeMs: 1000 },
   providerBindings: { kind: 'table', truth: ['tenant_provider_bindings'], sharedAgeMs: 5000 },
+  webhookSubscriptions: { kind: 'table', truth: ['webhooks'], sharedAgeMs: 5000 },
   egressPolicies: { kind: 'table', truth: ['tenant_egress_policies'], sharedAgeMs: 5000 },
+  modelHealth: { kind: 'table', truth: ['model_health'], sharedAgeMs: 5000, decides: false },
   agentVersions: { kind: 'entries', truth: ['agents'], sharedAgeMs: 5000 },
   skillFingerprints: { kind: 'entries', truth: ['skills'], sharedAgeMs: 5000 },
   quotaRules: { kind: 'entries', truth: ['quotas'], sharedAgeMs: 5000 },
@@ -39,10 +43,12 @@ export const instanceState = {
   idempotencyMarks: { kind: 'own', truth: ['idempotency_keys'], sharedAgeMs: 0 },
   unwrittenRuns: { kind: 'own', truth: [], sharedAgeMs: null },
   tokenCallers: { kind: 'own', truth: [], sharedAgeMs: null },
-  modelHealth: { kind: 'own', truth: [], sharedAgeMs: null },
   // What this process met of a provider; another one finds out by its own calls (decision 120).
   circuitBreakers: { kind: 'own', truth: [], sharedAgeMs: null },
   rateLimits: { kind: 'own', truth: [], sharedAgeMs: null },
+  triggerWindows: { kind: 'own', truth: [], sharedAgeMs: null },
+  // Saves writes in front of the row that decides which of several calls is the first.
+  triggerCalls: { kind: 'own', truth: ['trigger_calls'], sharedAgeMs: 0 },
   storeClock: { kind: 'own', truth: [], sharedAgeMs: null },
 } as const satisfies Readonly<Record<string, KeptState>>;
 
@@ -66,6 +72,7 @@ export const leftovers = {
   serviceLeases: { ownerOnly: true, otherwise: 'they lapse after their duration' },
   attachmentDrafts: { ownerOnly: true, otherwise: 'removed once they are too old to be under way' },
   deletedSessions: { ownerOnly: false, otherwise: 'whoever comes first frees their messages' },
+  webhookDeliveries: { ownerOnly: true, otherwise: 'put back in line when the lease of their job has lapsed' },
   retentionRuns: { ownerOnly: true, otherwise: 'closed by the next attempt of their job, or with its loss' },
 } as const satisfies Readonly<Record<string, Leftover>>;
 

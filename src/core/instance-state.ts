@@ -1,5 +1,11 @@
 import type { Clock } from './clock.ts';
-import { type InstanceStateName, instanceState, type LeftoverName, leftovers } from './instance-state.table.ts';
+import {
+  type InstanceStateName,
+  instanceState,
+  type KeptState,
+  type LeftoverName,
+  leftovers,
+} from './instance-state.table.ts';
 import type { Logger } from './logger.ts';
 import { type CurrentValue, createEntries, type EntrySource, type StoreEntries } from './store-entries.ts';
 import { createTable, type KeptTable, type StoreTable, type TableSource } from './store-table.ts';
@@ -22,7 +28,7 @@ export interface InstanceState {
   load(): Promise<void>;
   /**
    * Null: no table refuses. Else they are being read, and it rejects where they cannot be. Asked before what takes
-   * answers of tables without waiting.
+   * answers of tables without waiting. About tables by which something is decided; so is `stale`.
    */
   current(): Promise<void> | null;
   /** Tables that refuse, since they could not be read in time; none where the store has one owner. */
@@ -59,18 +65,22 @@ interface Part {
   missed(): void;
 }
 
+interface NamedTable {
+  readonly name: InstanceStateName;
+  readonly kept: Pick<KeptTable<unknown>, 'load' | 'look'> & {
+    readonly table: Pick<StoreTable<unknown>, 'current' | 'isStale'>;
+  };
+}
+
 // Two reads in a row can fail or be late before a table refuses.
 const readsPerAge = 3;
 
 export const createInstanceState = ({ ownsStore, clock, announcements, log }: InstanceStateOptions): InstanceState => {
   const { now } = clock;
   const parts = new Map<string, Part>();
-  const tables: {
-    readonly name: InstanceStateName;
-    readonly kept: Pick<KeptTable<unknown>, 'load' | 'look' | 'isStale'> & {
-      readonly table: Pick<StoreTable<unknown>, 'current'>;
-    };
-  }[] = [];
+  const tables: NamedTable[] = [];
+  /** Those by which something is decided. */
+  const deciding: NamedTable[] = [];
   const timers: { stop(): void }[] = [];
 
   const maxAgeOf = (name: InstanceStateName): number | null => (ownsStore ? null : instanceState[name].sharedAgeMs);
@@ -113,6 +123,8 @@ export const createInstanceState = ({ ownsStore, clock, announcements, log }: In
       });
       keep(name, { heard: kept.changed, missed: kept.changed });
       tables.push({ name, kept });
+      const { decides = true }: KeptState = instanceState[name];
+      if (decides) deciding.push({ name, kept });
       return kept.table;
     },
     entries(name, source) {
@@ -133,10 +145,10 @@ export const createInstanceState = ({ ownsStore, clock, announcements, log }: In
     },
     current() {
       if (ownsStore) return null;
-      const reading = tables.flatMap(({ kept }) => kept.table.current() ?? []);
+      const reading = deciding.flatMap(({ kept }) => kept.table.current() ?? []);
       return reading.length === 0 ? null : Promise.all(reading).then(() => undefined);
     },
-    stale: () => tables.filter(({ kept }) => kept.isStale()).map(({ name }) => name),
+    stale: () => deciding.filter(({ kept }) => kept.table.isStale()).map(({ name }) => name),
     async recover(closings) {
       for (const name of Object.keys(leftovers) as LeftoverName[])
         if (ownsStore || !leftovers[name].ownerOnly) await closings[name]();

@@ -1,3 +1,4 @@
+import type { TSchema } from 'typebox';
 import { AcpError, type FieldError } from '../contract/errors.ts';
 import type { Operation, UploadedFile } from '../contract/operation.ts';
 import type { ReceivedInput } from './caller/incoming-call.ts';
@@ -13,11 +14,17 @@ export interface CheckedInput extends Record<Part, unknown> {
 
 export type InputCheckers = Readonly<Partial<Record<Part, Checker>>>;
 
+/** A body that may be left out, as its schema says. */
+const orNothing = (schema: TSchema, checker: Checker): Checker =>
+  Object.hasOwn(schema, '~optional')
+    ? { ...checker, check: (value) => value === undefined || checker.check(value) }
+    : checker;
+
 export const compileInputCheckers = (operation: Operation): InputCheckers => {
   const checkers: Partial<Record<Part, Checker>> = {};
   for (const part of parts) {
     const schema = operation[part];
-    if (schema !== undefined) checkers[part] = compileChecker(schema, part !== 'body');
+    if (schema !== undefined) checkers[part] = orNothing(schema, compileChecker(schema, part !== 'body'));
   }
   return checkers;
 };

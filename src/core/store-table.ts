@@ -15,6 +15,8 @@ export interface StoreTable<R> {
   current(): Promise<void> | null;
   /** Resolves with all that anybody has committed by now in `rows`; at once where the store has one owner. */
   refresh(): Promise<void>;
+  /** True: the rows are too old, or were never read, and `rows` throws. */
+  isStale(): boolean;
   /** Called whenever the rows were read again. */
   onRead(listener: () => void): void;
 }
@@ -47,8 +49,6 @@ export interface KeptTable<R> {
   look(): void;
   /** Reads them again because they have changed. */
   changed(): void;
-  /** True: the rows are too old, or were never read. */
-  isStale(): boolean;
 }
 
 // Between this question and the last step that asks for rows a busy process may take a while.
@@ -70,10 +70,8 @@ export const createTable = <R>({ read, keyOf }: TableSource<R>, side: TableSide)
   let next: Promise<void> | null = null;
   let isTold = false;
 
-  const unread = (): AcpError =>
-    new AcpError('store-unavailable', 'What the store says of this was not read.', {
-      cause: new Error(`The state ${name} was not read, or too long ago`),
-    });
+  const unread = (cause: unknown = new Error(`The state ${name} was not read, or too long ago`)): AcpError =>
+    new AcpError('store-unavailable', 'What the store says of this was not read.', { cause });
   const rows = (): Map<string, R> => {
     const map = current(copy);
     if (map === undefined) throw unread();
@@ -138,7 +136,7 @@ export const createTable = <R>({ read, keyOf }: TableSource<R>, side: TableSide)
       if (underWayBefore !== null && (isStale() || isNearlyStale())) await again();
     } catch (error) {
       // Who keeps it up to date tells of the failure, and until it is too old the copy counts.
-      if (isStale()) throw error;
+      if (isStale()) throw error instanceof AcpError ? error : unread(error);
     }
     rows();
   };
@@ -173,6 +171,7 @@ export const createTable = <R>({ read, keyOf }: TableSource<R>, side: TableSide)
       },
       current: () => (isStale() || isNearlyStale() ? upToDate() : null),
       refresh: () => (maxAgeMs === null ? Promise.resolve() : again()),
+      isStale,
       onRead: (listener) => void listeners.push(listener),
     },
     load: start,
@@ -182,6 +181,5 @@ export const createTable = <R>({ read, keyOf }: TableSource<R>, side: TableSide)
       if (running === null || (isOverdue && underWay.size < mostReads)) start().catch(tell);
     },
     changed: () => void again().catch(tell),
-    isStale,
   };
 };

@@ -2,9 +2,9 @@
  * What one process tells the others of its store. `run-events`: a run has committed more events (run id); `watch`: somebody
  * follows a run that does not execute there (run id); `state`: rows have changed that processes keep copies of; `jobs`:
  * one may be due; `cancel`: somebody asks for the end of a run or a job (its id); `session`: a session was given back (its
- * id); `quotas`: something that a tenant's quotas limit has become free (its id).
+ * id); `quotas`: something that a tenant's quotas limit has become free (its id); `schedules`: one was saved (when it is due).
  */
-export type Topic = 'run-events' | 'watch' | 'state' | 'jobs' | 'cancel' | 'session' | 'quotas';
+export type Topic = 'run-events' | 'watch' | 'state' | 'jobs' | 'cancel' | 'session' | 'quotas' | 'schedules';
 
 export interface Listener {
   /** Another process has announced the key. It does nothing that waits: the next announcement is behind it. */

@@ -133,6 +133,11 @@ export interface SqlDialect {
    */
   readonly isCut?: (error: unknown) => boolean;
   /**
+   * Whether the server is known to be away, or about to be followed by a standby that takes no writes yet, so that what
+   * begins now would wait for it; absent where there is no server.
+   */
+  readonly isAway?: () => boolean;
+  /**
    * What became of a transaction that failed because the answer to its commit did not come; null: nobody can tell, or the
    * error is about something else. Waits for a server that is away, within bounds; absent where there are no connections.
    */

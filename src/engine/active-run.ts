@@ -33,6 +33,8 @@ export type CancelCause = 'Requested' | 'Disconnected' | 'Interrupted' | 'Rolled
 export interface RunJob {
   readonly id: string;
   readonly lane: string;
+  /** Who holds the job's lease. */
+  readonly leaseOwner: string;
   /** This attempt, from 1. */
   readonly attempt: number;
   readonly maxAttempts: number;
@@ -117,6 +119,8 @@ export interface RunOutcome {
   readonly durationMs: number;
   readonly modelProvider: string;
   readonly modelId: string;
+  /** Why nothing of a job's run has begun, where it is for the job's handler to say that the job waits. */
+  readonly unstarted?: RunFailure;
 }
 
 /** A run that executes in this process. */
@@ -146,6 +150,8 @@ export class ActiveRun {
   target: CompiledTarget;
   session: SessionTurn | null;
   modelCalls = 0;
+  /** Something has come of this attempt: a model was asked, or a tool. */
+  hasActed = false;
   /** Of the conversation up to here; the session keeps it with the turn. Null: the session's own, if it has one. */
   summary: KeptSummary | null = null;
   /** Null where the input of runs is not recorded, without which no call could be repeated. */

@@ -45,6 +45,15 @@ export const routeOf = (entry: OperationEntry): Route => {
   };
 };
 
+const countOf = ({ rawHeaders: fields }: IncomingMessage, name: string): number => {
+  let count = 0;
+  for (let at = 0; at < fields.length; at += 2) {
+    const field = fields[at];
+    if (field?.length === name.length && field.toLowerCase() === name) count += 1;
+  }
+  return count;
+};
+
 /** Adapts a request for authentication. `path` is the one below the prefix. */
 const callerRequest = (raw: IncomingMessage, path: string): CallerRequest => ({
   peerAddress: raw.socket.remoteAddress ?? '',
@@ -55,26 +64,21 @@ const callerRequest = (raw: IncomingMessage, path: string): CallerRequest => ({
     const value = raw.headers[name];
     return Array.isArray(value) ? value.join(', ') : value;
   },
-  headerCount(name) {
-    let count = 0;
-    const fields = raw.rawHeaders;
-    for (let at = 0; at < fields.length; at += 2) {
-      const field = fields[at];
-      if (field?.length === name.length && field.toLowerCase() === name) count += 1;
-    }
-    return count;
-  },
+  headerCount: (name) => countOf(raw, name),
   hasHeader(isSuch) {
     for (const name in raw.headers) if (isSuch(name)) return true;
     return false;
   },
 });
 
-const headerParts = (raw: IncomingMessage, names: readonly string[]): Record<string, unknown> => {
+const headerParts = (raw: IncomingMessage, { headerNames, entry }: Route): Record<string, unknown> => {
   const headers: Record<string, unknown> = {};
-  for (const name of names) {
+  for (const name of headerNames) {
     const value = raw.headers[name.toLowerCase()];
-    if (value !== undefined) headers[name] = value;
+    if (value === undefined) continue;
+    // Two fields of one name would read as one that nobody has signed: as if there were none.
+    if (entry.operation.signed === true && countOf(raw, name.toLowerCase()) > 1) continue;
+    headers[name] = value;
   }
   return headers;
 };
@@ -98,7 +102,7 @@ class ReceivedRequest implements ReceivedInput {
   constructor(route: Route, { raw, params }: FastifyRequest, bytes: Uint8Array | null, receivedAt: number) {
     this.params = params as Record<string, unknown>;
     this.query = parseQuery(raw.url ?? '', route.queryLists);
-    this.headers = headerParts(raw, route.headerNames);
+    this.headers = headerParts(raw, route);
     this.receivedAt = receivedAt;
     this.#route = route;
     this.#contentType = raw.headers['content-type'];
@@ -168,7 +172,7 @@ export class HttpCall extends HttpCaller implements IncomingCall {
   readonly #route: Route;
   readonly #request: FastifyRequest;
   readonly #arrivedAt: number;
-  #readingSince = 0;
+  #readingSince: number;
 
   constructor(
     options: CallerOptions & { readonly telemetry: Telemetry },
@@ -183,12 +187,13 @@ export class HttpCall extends HttpCaller implements IncomingCall {
     this.#route = route;
     this.#request = request;
     this.#arrivedAt = arrivedAt;
+    this.#readingSince = arrivedAt;
   }
 
-  readBody(): Uint8Array | null | Promise<Uint8Array> {
+  readBody(maxBytes = this.#route.maxBodyBytes): Uint8Array | null | Promise<Uint8Array> {
     this.#readingSince = performance.now();
     if (this.#route.entry.operation.upload !== undefined) return null;
-    return readBody(this.#request.raw, this.exchange.raw, this.#route.maxBodyBytes);
+    return readBody(this.#request.raw, this.exchange.raw, maxBytes);
   }
 
   received(rawBody: Uint8Array | null): ReceivedInput {

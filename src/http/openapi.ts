@@ -95,7 +95,8 @@ const successResponses = (operation: Operation, components: SchemaComponents): R
   return responses;
 };
 
-const requestBody = ({ body, upload }: Operation, components: SchemaComponents): JsonObject | null => {
+const requestBody = ({ body, upload, signed }: Operation, components: SchemaComponents): JsonObject | null => {
+  if (signed === true) return { required: true, content: { '*/*': { schema: { type: 'string', format: 'binary' } } } };
   if (upload !== undefined) {
     const file = { type: 'string', format: 'binary', description: upload.description };
     const schema = { type: 'object', required: [upload.part], properties: { [upload.part]: file } };

@@ -1,3 +1,4 @@
+export { type ReceivedWebhook, verifyWebhook, type WebhookVerdict } from '../core/received-webhook.ts';
 export type {
   ApprovalCall,
   ApprovalPolicy,
@@ -22,6 +23,7 @@ export type {
   StructuredResponseValidator,
 } from '../engine/turn/index.ts';
 export type { DataSubjectResolver, SubjectIdentity } from '../features/data-subjects/index.ts';
+export type { ModuleJob, ModuleJobHandler, ModuleJobItem, ModuleJobResult } from '../features/jobs/index.ts';
 export type { AskAgent, Judge, JudgedRun, JudgeVerdict } from '../features/judges/index.ts';
 export type {
   AttributionAnswer,

@@ -19,6 +19,7 @@ export interface HeldLease {
 
 /** The names under which processes agree on who does what. */
 export type ServiceName =
+  | 'schedule-dispatch'
   | 'model-health'
   | 'run-reconciliation'
   | 'approval-expiration'

@@ -1,3 +1,4 @@
+import { AcpError } from '../contract/errors.ts';
 import type { TraceParent } from '../core/telemetry/trace-context.ts';
 
 export interface QueuedJob {
@@ -22,6 +23,9 @@ export interface QueuedJob {
 
 /** One attempt at a job, as its worker has it: every write that the worker makes of the job names all three. */
 export type JobLease = Pick<QueuedJob, 'id' | 'leaseOwner' | 'attempt'>;
+
+/** The same with how many attempts it has, which a wait may add to. */
+export type WaitingJob = JobLease & Pick<QueuedJob, 'maxAttempts'>;
 
 /** Which jobs a worker may take now. */
 export interface JobChoice {
@@ -63,7 +67,27 @@ export interface JobQueue {
   cancel(lease: JobLease, now: number): Promise<void>;
   /** Gives back a job whose work has not begun: the attempt does not count. Null: it stays due. */
   release(lease: JobLease, scheduledFor: number | null): Promise<void>;
+  /** The same for one that waits for the store, which its row says until it is taken again. */
+  postpone(job: WaitingJob, scheduledFor: number, wait: JobWait): Promise<void>;
 }
+
+/** Why a job waits of which nothing has failed. */
+export interface JobWait {
+  /** A code of the service's errors. */
+  readonly code: string;
+  readonly message: string;
+  /**
+   * What the attempt has sent to the store may still arrive there. So the next one is another one, by whose number it is
+   * told apart, and the job has one more.
+   */
+  readonly isSpent: boolean;
+}
+
+/** The wait of a job whose error says that the store is away, or cannot say what the job has to know; null: it failed. */
+export const waitFor = (error: unknown): JobWait | null =>
+  error instanceof AcpError && error.code === 'store-unavailable'
+    ? { code: error.code, message: error.message, isSpent: false }
+    : null;
 
 export type JobResult =
   | { readonly status: 'Completed' }
@@ -75,6 +99,8 @@ export type JobResult =
       /** Called once the job is back in line. */
       readonly released?: () => void;
     }
+  /** Not begun, because the store is away: it goes back in line, and has as many attempts as before. */
+  | { readonly status: 'Waiting'; readonly wait: JobWait; readonly released?: () => void }
   /** The handler has put the job back in line itself. */
   | { readonly status: 'Requeued' }
   | {
@@ -106,5 +132,8 @@ export class JobCanceledError extends Error {
   }
 }
 
-/** Runs one attempt. A rejection counts as a failed attempt with an internal error. */
+/**
+ * Runs one attempt. A rejection counts as a failed attempt with an internal error, unless it says that the store is away:
+ * then the job waits. One with `LeaseLostError` leaves the job to whoever has it, or finds that its lease has lapsed.
+ */
 export type JobHandler = (job: QueuedJob, signal: AbortSignal) => Promise<JobResult>;

@@ -1,15 +1,8 @@
 import { ChurningMap } from '../core/churning-map.ts';
 import type { Clock, Timer } from '../core/clock.ts';
-import {
-  JobCanceledError,
-  type JobHandler,
-  type JobQueue,
-  type JobResult,
-  LeaseLostError,
-  type QueuedJob,
-} from './job-queue.ts';
-import type { JobTelemetry, JobWatch } from './job-telemetry.ts';
-import { retryDelayMs } from './retry-delay.ts';
+import { createJobAttempts } from './job-attempt.ts';
+import { JobCanceledError, type JobHandler, type JobQueue, LeaseLostError, type QueuedJob } from './job-queue.ts';
+import type { JobTelemetry } from './job-telemetry.ts';
 
 export interface JobWorkerOptions {
   readonly owner: string;
@@ -21,6 +14,8 @@ export interface JobWorkerOptions {
   readonly maxConcurrentJobsPerLane: Readonly<Record<string, number>>;
 }
 
+const pollsOfGrace = 2;
+
 // Before every job: what goes back in line keeps the time at which it was due.
 const longAgo = 0;
 
@@ -29,6 +24,8 @@ interface Held {
   readonly controller: AbortController;
   readonly done: Promise<void>;
   leaseUntil: number;
+  /** From when on somebody may take it once it does not execute here any more; null: since long ago. Infinite: nobody may. */
+  freeSince: number | null;
 }
 
 export interface WorkerPorts {
@@ -40,12 +37,15 @@ export interface WorkerPorts {
   tellOthers(dueAt: number): void;
   readonly telemetry: JobTelemetry;
   readonly clock: Clock;
-  readonly log: { error(fields: Readonly<Record<string, unknown>>, message: string): void };
+  readonly log: {
+    warn(fields: Readonly<Record<string, unknown>>, message: string): void;
+    error(fields: Readonly<Record<string, unknown>>, message: string): void;
+  };
 }
 
 /** Takes due jobs up to its limits and renews their leases at half their duration. */
 export const createJobWorker = (ports: WorkerPorts, options: JobWorkerOptions) => {
-  const { queue, handlers, telemetry, clock, log } = ports;
+  const { queue, telemetry, clock, log } = ports;
   const { now } = clock;
   const running = new ChurningMap<string, Held>();
   let poll: Timer | null = null;
@@ -58,6 +58,9 @@ export const createJobWorker = (ports: WorkerPorts, options: JobWorkerOptions) =
   let dueSince: number | null = null;
   /** From when on jobs of this process are due that others were not told of; null: there are none. */
   let queuedHere: number | null = null;
+  /** When the store last answered a poll, and since when it has answered all of them. */
+  let answeredAt = Number.NEGATIVE_INFINITY;
+  let answersSince = Number.POSITIVE_INFINITY;
   // A job that this worker may not take is for others to hear of at once.
   const servesAll = options.lanes.length === 0 && Object.keys(options.maxConcurrentJobsPerLane).length === 0;
 
@@ -66,56 +69,20 @@ export const createJobWorker = (ports: WorkerPorts, options: JobWorkerOptions) =
       .filter(([lane, limit]) => [...running.values()].filter((entry) => entry.job.lane === lane).length >= limit)
       .map(([lane]) => lane);
 
-  const fail = async (
-    job: QueuedJob,
-    watch: JobWatch,
-    result: Extract<JobResult, { status: 'Failed' }>,
-  ): Promise<void> => {
-    const isFinal = result.final === true || job.attempt >= job.maxAttempts;
-    if (isFinal) await queue.fail(job, now(), result.code, result.message);
-    else await queue.retry(job, now() + (result.retryAfterMs ?? retryDelayMs(job.attempt)));
-    watch.ended('Failed', isFinal, result.code);
-  };
+  // After this long whoever lives has renewed a lease that lapsed while the store was away, or has given its job back.
+  const graceMs = options.pollIntervalMs * pollsOfGrace;
 
-  const settle = async (job: QueuedJob, watch: JobWatch, result: JobResult): Promise<void> => {
-    if (result.status === 'Failed') return fail(job, watch, result);
-    if (result.status === 'Released') {
-      await queue.release(job, result.afterMs === undefined ? null : now() + result.afterMs);
-      watch.released();
+  /** Aborted when nothing is waited for any more. */
+  let ending = new AbortController();
+  const execute = createJobAttempts({
+    ...ports,
+    gaveBack({ id }, dueAt) {
+      const entry = running.get(id);
+      if (entry !== undefined) entry.freeSince = dueAt;
       if (!takes) ports.tellOthers(longAgo);
-      return result.released?.();
-    }
-    if (result.status === 'Requeued') {
-      // Put back in line by its handler, after an attempt that failed; at once when this process ends.
-      if (!takes) ports.tellOthers(longAgo);
-      return watch.ended('Failed', false, 'requeued');
-    }
-    if (result.status === 'Completed') await queue.complete(job, now());
-    else await queue.cancel(job, now());
-    watch.ended(result.status, true, null);
-  };
-
-  const execute = async (job: QueuedJob, signal: AbortSignal): Promise<void> => {
-    const handler = handlers[job.handlerKey];
-    const watch = telemetry.began(job);
-    try {
-      if (handler === undefined) {
-        const message = `No handler is registered for "${job.handlerKey}".`;
-        await fail(job, watch, { status: 'Failed', code: 'unknown-handler-key', message, final: true });
-        return;
-      }
-      if (!(await queue.begin(job))) return watch.released();
-      const traced = watch.trace === null ? job : { ...job, trace: watch.trace };
-      await settle(job, watch, await handler(traced, signal));
-    } catch (error) {
-      log.error({ jobId: job.id, tenantId: job.tenantId, error }, 'A job failed because of an internal error');
-      if (error instanceof LeaseLostError) watch.released();
-      const message = 'The job failed because of an internal error.';
-      await fail(job, watch, { status: 'Failed', code: 'internal', message })
-        // The store is what failed; the lease lapses, and whoever finds it takes the job or ends it.
-        .catch(() => undefined);
-    }
-  };
+    },
+    ending: () => ending.signal,
+  });
 
   const take = (job: QueuedJob, leaseUntil: number): void => {
     const controller = new AbortController();
@@ -123,9 +90,10 @@ export const createJobWorker = (ports: WorkerPorts, options: JobWorkerOptions) =
     const done = execute(job, controller.signal).finally(() => {
       running.delete(job.id);
       // While it was at work it was passed over, and may be free again since long ago.
-      lookSince(controller.signal.reason instanceof LeaseLostError ? null : Number.POSITIVE_INFINITY);
+      lookSince(controller.signal.reason instanceof LeaseLostError ? null : entry.freeSince);
     });
-    running.set(job.id, { job, controller, done, leaseUntil });
+    const entry: Held = { job, controller, done, leaseUntil, freeSince: Number.POSITIVE_INFINITY };
+    running.set(job.id, entry);
   };
 
   // A lane at its limit must not take the places of other lanes, so limited lanes are claimed one job at a time.
@@ -191,7 +159,13 @@ export const createJobWorker = (ports: WorkerPorts, options: JobWorkerOptions) =
   /** Jobs that nobody will take again, because their last attempt was lost. */
   const expireLost = async (): Promise<void> => {
     if (!takes) return;
-    for (const job of await queue.expire(now(), [...running.keys()])) {
+    const at = now();
+    if (at - answeredAt > graceMs) answersSince = Number.POSITIVE_INFINITY;
+    // Asked in any case: that it is answered says since when the store is there.
+    const lapsed = await queue.expire(at - answersSince >= graceMs ? at : longAgo, [...running.keys()]);
+    answeredAt = now();
+    answersSince = Math.min(answersSince, answeredAt);
+    for (const job of lapsed) {
       log.error({ jobId: job.id, tenantId: job.tenantId }, 'The last attempt of a job was lost');
       telemetry.lost(job);
       await ports.lost?.(job);
@@ -251,6 +225,7 @@ export const createJobWorker = (ports: WorkerPorts, options: JobWorkerOptions) =
     },
     start(): void {
       takes = true;
+      ending = new AbortController();
       poll = clock.every(options.pollIntervalMs, onPoll);
       renewal = clock.every(options.leaseDurationMs / 2, renew);
       lookSince(null);
@@ -267,6 +242,7 @@ export const createJobWorker = (ports: WorkerPorts, options: JobWorkerOptions) =
     /** Stops, and resolves when no job is in progress. */
     async idle(): Promise<void> {
       stop();
+      ending.abort();
       await looking;
       while (running.size > 0) await Promise.all([...running.values()].map((entry) => entry.done));
       poll?.stop();

@@ -52,6 +52,9 @@ const carryOut = async ({ client, store, copy }: Performer, request: Request): P
       store.dispatch({ type: 'run', run });
       return `Canceling ${request.name}.`;
     }
+    case 'cancel-job':
+      await client.jobs.cancel({ params: { id: request.jobId } });
+      return `Canceling the job ${request.name}.`;
     case 'score': {
       const { runId, value, comment } = request;
       const body = { kind: value.kind, value: value.value, ...(comment === '' ? {} : { comment }) };

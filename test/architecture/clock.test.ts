@@ -23,11 +23,13 @@ test('the time of the service is read from its clock', () => {
 const machineWaits: readonly string[] = [
   'src/engine/record/run-log.ts',
   'src/engine/tools/deadline.ts',
+  'src/features/jobs/module-jobs.ts',
   'src/features/quotas/quota-admission.ts',
   'src/features/quotas/quota-allowances.ts',
   'src/features/retention/sweep-space.ts',
   'src/features/retention/sweep-writer.ts',
   'src/features/retention/sweep.ts',
+  'src/features/schedules/schedule-dispatch.ts',
   'src/features/skills/script-process.ts',
 ];
 

@@ -37,6 +37,7 @@ test('whoever waits in a test has a time limit and says what for', () => {
 // Waits of the machine, which are not of the clock that tests move; docs/decisions/0107.
 const ofTheMachine: readonly string[] = [
   'test/db/commit-lanes.test.ts',
+  'test/db/postgres/silent-server.test.ts',
   'test/engine/control/approval-gate.test.ts',
   'test/engine/record/run-log.test.ts',
   'test/engine/tools/prepared-call.test.ts',

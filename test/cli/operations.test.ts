@@ -48,6 +48,6 @@ describe('the command line', () => {
   test('has no option that takes a secret', () => {
     for (const { name, command } of commands)
       for (const { long } of [...command.options, ...program.options])
-        assert.ok(!/token$|secret|password|api-key$/.test(long ?? ''), `${name} ${long}`);
+        assert.ok(!/token$|secret(?!-configuration-key$|-file$)|password|api-key$/.test(long ?? ''), `${name} ${long}`);
   });
 });

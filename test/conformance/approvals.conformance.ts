@@ -1,6 +1,6 @@
 import assert from 'node:assert/strict';
-import { eventually } from '../support/eventually.ts';
 import { type Answer, type Api, assertProblem, type Body, errorPaths, type Frame, unique } from './api.ts';
+import { eventually } from './eventually.ts';
 import { agentGone, approvalRulesInForce } from './in-force.ts';
 import { rule } from './rule.ts';
 
@@ -471,7 +471,7 @@ rule(
   'a row past its time is expired, cannot be decided, and the session takes its next turn',
   async (api) => {
     const { here, runId, used: expiring } = await mailedInTime(api, 'call guarded {"amount":5}', async ([row]) => row);
-    assert.equal(Date.parse(expiring.expiresAt) - Date.parse(expiring.createdAt), 3000);
+    assert.equal(Date.parse(expiring.expiresAt) - Date.parse(expiring.createdAt), 5000);
     await eventually('the approval has expired', async () => (await show(api, expiring)).status === 'Expired');
     assertProblem(await decide(api, expiring, true), 409, 'approval-expired');
     assert.deepEqual(await pending(api, here.agent), []);
@@ -480,7 +480,7 @@ rule(
     const answer = await next(api, here, { message: 'say on' });
     assert.equal(answer.body.output, 'on', answer.text);
   },
-  { settings: { 'Service:Approvals:DefaultExpiration': '3s', 'Service:Approvals:ScanInterval': '200ms' } },
+  { settings: { 'Service:Approvals:DefaultExpiration': '5s', 'Service:Approvals:ScanInterval': '200ms' } },
 );
 
 rule(
@@ -499,7 +499,7 @@ rule(
     assert.match((await toldOf(api, here.sessionId))[0] ?? '', /^Not approved/);
     assert.equal((await show(api, rows[0])).status, 'Expired');
   },
-  { settings: { 'Service:Approvals:DefaultExpiration': '3s', 'Service:Approvals:ScanInterval': '200ms' } },
+  { settings: { 'Service:Approvals:DefaultExpiration': '5s', 'Service:Approvals:ScanInterval': '200ms' } },
 );
 
 rule(

@@ -1,6 +1,6 @@
 import assert from 'node:assert/strict';
-import { eventually } from '../support/eventually.ts';
 import { type Api, assertProblem, type Body, unique } from './api.ts';
+import { eventually } from './eventually.ts';
 import { agentGone } from './in-force.ts';
 import { rule } from './rule.ts';
 import { cancel, ended, enqueue, getRun, idsOf, open } from './run-calls.ts';

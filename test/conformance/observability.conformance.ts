@@ -1,5 +1,6 @@
 import assert from 'node:assert/strict';
-import { assertProblem, type Body, unique } from './api.ts';
+import { type Api, assertProblem, type Body, unique } from './api.ts';
+import { inForce } from './in-force.ts';
 import { rule } from './rule.ts';
 import { logOf, open } from './run-calls.ts';
 
@@ -104,12 +105,48 @@ rule(
   { settings: { 'Service:Observability:Enabled': 'false' } },
 );
 
-rule('OBS-32', 'probes need no credential and learn nothing but the status', async (api) => {
-  for (const path of ['/health/live', '/health/ready']) {
-    const answer = await api.as(null).get(path);
-    assert.deepEqual([answer.status, answer.body], [200, { status: 'Healthy' }], path);
-  }
+/** What probes are told, who show no credential. */
+const probes = async (api: Api): Promise<Body> => {
+  const [live, ready] = [await api.as(null).get('/health/live'), await api.as(null).get('/health/ready')];
+  return { live: [live.status, live.body], ready: [ready.status, ready.body] };
+};
+
+/** Somebody asks for the health of all providers: that of one is bad, and the other has no list of models. */
+const unhealthyProviders = async (api: Api): Promise<void> => {
+  const { body } = await api.get('/api/models/health');
+  assert.deepEqual(
+    body.map(({ status }: Body) => status),
+    ['Unhealthy', 'Unknown'],
+  );
+  await inForce(
+    api,
+    'the process is degraded',
+    async (process) => (await probes(process)).ready[1].status !== 'Healthy',
+  );
+};
+
+const healthy = [200, { status: 'Healthy' }];
+const degraded = [200, { status: 'Degraded' }];
+
+rule('OBS-31 OBS-32', 'probes need no credential and learn nothing but the status', async (api) => {
+  // Other rules may have asked before.
+  await unhealthyProviders(api);
+  for (const process of api.processes) assert.deepEqual(await probes(process), { live: healthy, ready: degraded });
 });
+
+rule(
+  'OBS-31 OBS-32 MODEL-4',
+  'what was not asked for degrades nothing: neither probes nor the list of providers check them',
+  async (api) => {
+    for (const process of api.processes) {
+      await process.get('/api/models');
+      assert.deepEqual(await probes(process), { live: healthy, ready: healthy });
+    }
+    await unhealthyProviders(api);
+    for (const process of api.processes) assert.deepEqual(await probes(process), { live: healthy, ready: degraded });
+  },
+  { settings: { 'Host:EnableDiagnosticsEndpoint': 'true' } },
+);
 
 rule('OBS-28', 'without its setting there are no diagnostics', async (api) => {
   assertProblem(await api.get('/api/diagnostics'), 404, 'not-found');

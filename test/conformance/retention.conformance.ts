@@ -1,6 +1,6 @@
 import assert from 'node:assert/strict';
-import { eventually } from '../support/eventually.ts';
 import { type Api, assertProblem, type Body, unique } from './api.ts';
+import { eventually } from './eventually.ts';
 import { rule } from './rule.ts';
 
 const tenant = (api: Api): Api => api.inTenant(unique('retention'));

@@ -21,13 +21,14 @@ export const areas: Readonly<Record<string, { readonly title: string; readonly r
   AUDIT: { title: 'Audit', rules: upTo(30) },
   GUARD: { title: 'Content guards', rules: upTo(34) },
   QUOTA: { title: 'Quotas', rules: upTo(30) },
+  WEBHOOK: { title: 'Webhooks', rules: upTo(36) },
   RATE: { title: 'Rate limit', rules: upTo(8) },
   SUBJ: { title: 'Data subjects', rules: upTo(11) },
   RET: { title: 'Retention', rules: upTo(28) },
   // Suites and online evaluation come with a later version.
   EVAL: { title: 'Judges', rules: [...between(33, 37), 43] },
-  // Schedules come with a later version; queued runs need the rest.
-  JOB: { title: 'Jobs of queued runs', rules: between(20, 46) },
+  TRIGGER: { title: 'Triggers', rules: upTo(27) },
+  JOB: { title: 'Jobs and schedules', rules: upTo(48) },
 };
 
 /** Rules that no test of this version can prove, each with its reason. None of them counts as proved. */
@@ -38,9 +39,6 @@ export const elsewhere: Readonly<Record<string, string>> = {
   'OBS-25': 'mounting as a library comes with a later version',
   'OBS-30': 'needs a part that cannot be read, which no caller can bring about',
   'OBS-34': 'mounting as a library comes with a later version',
-  'JOB-25': 'jobs with items come with a later version',
-  'JOB-32': 'jobs with items come with a later version; RUN-17 and RUN-78 tell what a queued run repeats',
-  'JOB-37': 'jobs with items come with a later version',
   'SESS-22': 'the endpoints that chain answers come with a later version',
   'QUOTA-22': 'the endpoints that it is about come with a later version',
   'RATE-8': 'memory of the process, which nothing shows over HTTP',

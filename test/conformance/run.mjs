@@ -121,9 +121,9 @@ const options = [
   '--test-reporter-destination=stdout',
   `--test-reporter=${join(root, 'test/conformance/ran-tests.reporter.ts')}`,
   `--test-reporter-destination=${ran}`,
-  // A rule may have to wait for all processes of its server to come up.
   `--test-concurrency=${processes > 2 ? 1 : 2}`,
-  `--test-timeout=${120_000 * Math.max(1, processes / 2)}`,
+  // A rule may have to wait for all processes of its server to come up, and for those who watch.
+  `--test-timeout=${120_000 * processes * (1 + watchers.length)}`,
 ];
 let stopFleet = async () => undefined;
 try {

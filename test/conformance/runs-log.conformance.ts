@@ -1,6 +1,6 @@
 import assert from 'node:assert/strict';
-import { eventually } from '../support/eventually.ts';
 import { type Api, assertProblem, type Body, type Frame, parseFrames, unique } from './api.ts';
+import { eventually } from './eventually.ts';
 import { rule } from './rule.ts';
 import { assertWhole, cancel, ended, getRun, last, logOf, namesOf, only, open } from './run-calls.ts';
 

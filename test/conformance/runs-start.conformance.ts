@@ -1,6 +1,6 @@
 import assert from 'node:assert/strict';
-import { eventually } from '../support/eventually.ts';
 import { assertProblem, type Body, errorPaths, parseFrames, unique } from './api.ts';
+import { eventually } from './eventually.ts';
 import { agentGone, agentInForce } from './in-force.ts';
 import { rule } from './rule.ts';
 import {

@@ -69,6 +69,7 @@ const bodies: Readonly<Record<string, (id: string) => unknown>> = {
   'policyTests.run': () => ({ quota: [{ period: 'Daily', maxRuns: 0 }], take: 1000 }),
   'runs.start': () => ({ message: 'x', stream: false }),
   'scores.save': () => ({ kind: 'Stars', value: 3 }),
+  'webhooks.retryRange': () => ({ from: '2026-01-01T00:00:00Z' }),
   'skills.save': (name) => ({ name, description: 'x', instructions: 'x' }),
 };
 

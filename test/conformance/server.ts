@@ -48,8 +48,8 @@ const processCount = (): number | null => {
   return count === undefined || count === '' ? null : Number(count);
 };
 
-/** As long as one process may take, for all that come up beside it. */
-const startMs = (): number => processMs * Math.max(1, (processCount() ?? 1) / 2);
+/** As long as one process may take, for each that comes up beside it: they share one processor on a busy machine. */
+const startMs = (): number => processMs * (processCount() ?? 1);
 
 /** The address that it tells. */
 const untilServed = (child: ChildProcess, output: () => string): Promise<string> =>

@@ -1,6 +1,6 @@
 import assert from 'node:assert/strict';
-import { eventually } from '../support/eventually.ts';
 import { type Answer, type Api, assertProblem, type Body, errorPaths, unique } from './api.ts';
+import { eventually } from './eventually.ts';
 import { approvalRulesInForce, inForce } from './in-force.ts';
 import { rule } from './rule.ts';
 import { cancel, ended, logOf, namesOf, open } from './run-calls.ts';

@@ -20,6 +20,12 @@ const calls: Readonly<Record<string, (app: TestApp) => Promise<unknown>>> = {
   'agents.save': ({ client }) =>
     client.agents.save({ params: { name: 'made' }, body: { name: 'made', model, description: 'Changed' } }),
   'agents.rollback': ({ client }) => client.agents.rollback({ params: { name: 'made' }, body: { version: 1 } }),
+  'triggers.save': ({ client }) =>
+    client.triggers.save({
+      params: { name: 'ticket' },
+      body: { targetName: 'made', secretConfigurationKey: 'Service:TriggerSecrets:crm' },
+    }),
+  'triggers.remove': ({ client }) => client.triggers.remove({ params: { name: 'ticket' } }),
   'agents.remove': ({ client }) => client.agents.remove({ params: { name: 'made' } }),
   'skills.save': (app) => save(app, skill('pdf')),
   'grants.create': ({ client }) => client.grants.create({ body: { skillName: 'pdf' } }),
@@ -62,11 +68,24 @@ const calls: Readonly<Record<string, (app: TestApp) => Promise<unknown>>> = {
   'retention.save': ({ client }) => client.retention.save({ params: { target: 'Jobs' }, body: { maxAgeDays: 9 } }),
   'retention.run': ({ client }) => client.retention.run({ query: { target: 'Jobs' } }),
   'retention.remove': ({ client }) => client.retention.remove({ params: { target: 'Jobs' } }),
+  'schedules.save': ({ client }) =>
+    client.schedules.save({ params: { name: 'nightly' }, body: { handlerKey: 'acp.retention', targetName: '*' } }),
+  'schedules.remove': ({ client }) => client.schedules.remove({ params: { name: 'nightly' } }),
   'quotas.save': ({ client }) => client.quotas.save({ body: { period: 'Daily', maxRuns: 100 } }),
   async 'quotas.remove'({ client }) {
     const [quota] = (await client.quotas.list({})).body;
     return client.quotas.remove({ params: { id: quota?.id ?? '' } });
   },
+  'webhooks.save': ({ client }) =>
+    client.webhooks.save({
+      params: { name: 'crm' },
+      body: {
+        url: 'https://hooks.invalid/',
+        events: ['webhook.test'],
+        secretConfigurationKey: 'Service:WebhookSecrets:crm',
+      },
+    }),
+  'webhooks.remove': ({ client }) => client.webhooks.remove({ params: { name: 'crm' } }),
   'keys.create': ({ client }) => client.keys.create({ body: { name: 'ci', scopes: ['RunsRead'], role: 'Reader' } }),
   async 'keys.remove'({ client }) {
     const [key] = (await client.keys.list({})).body;
@@ -82,6 +101,7 @@ const besides: Readonly<Record<string, 'yes' | 'no'>> = {
   'run.replay-live': 'no',
   'script.denied': 'no',
   'script.run': 'yes',
+  'webhook.disable': 'no',
 };
 
 test('AUDIT-18 AUDIT-19 AUDIT-20 the page names each action, and what becomes of a change without its entry', () => {

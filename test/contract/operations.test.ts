@@ -50,15 +50,19 @@ test('a text of the wrong format is told what it has to be, and not the name of 
   }
 });
 
-test('SEC-3 every operation has a role and a scope, or neither; only meta is for everybody and whoami for any caller', () => {
+test('SEC-3 every operation has a role and a scope, or neither: meta, whoami, and what a signature protects', () => {
   for (const { id, operation } of entries) assert.equal(operation.role === null, operation.scope === null, id);
   assert.deepEqual(
     entries.filter(({ operation }) => operation.role === null).map(({ id }) => id),
-    ['keys.whoami', 'meta.get'],
+    ['triggers.accept', 'keys.whoami', 'meta.get'],
   );
   assert.deepEqual(
     entries.filter(({ operation }) => isForEverybody(operation)).map(({ id }) => id),
-    ['meta.get'],
+    ['triggers.accept', 'meta.get'],
+  );
+  assert.deepEqual(
+    entries.filter(({ operation }) => operation.signed === true).map(({ id }) => id),
+    ['triggers.accept'],
   );
 });
 

@@ -9,7 +9,7 @@ import type { Role } from '../../src/contract/authority.ts';
 import { AcpError } from '../../src/contract/errors.ts';
 import { defineOperations, noContent } from '../../src/contract/operation.ts';
 import { closed } from '../../src/contract/schema.ts';
-import type { Caller, IdempotentCall } from '../../src/core/context.ts';
+import type { Caller, IdempotentCall, SignedCall } from '../../src/core/context.ts';
 import { createDispatch } from '../../src/core/dispatch.ts';
 import type { RequestLimitOptions } from '../../src/http/request-limit.ts';
 import { admin, openRaw, startServer } from '../http/support.ts';
@@ -55,6 +55,17 @@ const table = {
       scope: null,
       responses: { 204: null },
     },
+    call: {
+      ...change,
+      path: '/api/things/{name}/calls',
+      summary: 'Call a thing with a signature',
+      role: null,
+      scope: null,
+      signed: true,
+      params: Type.Object({ name: Type.String() }),
+      headers: Type.Object({ 'x-signature': Type.Optional(Type.String()) }),
+      responses: { 200: Type.Object({ body: Type.String(), signature: Type.String() }) },
+    },
   }),
 };
 
@@ -84,9 +95,14 @@ const watched = () => {
     step('handler');
     return once === null ? noContent() : await once('ada', async () => noContent());
   };
+  const call = async ({ readBody }: SignedCall, { headers }: { headers: { 'x-signature'?: string } }) => {
+    step('handler');
+    const body = Buffer.from(await readBody(64)).toString();
+    return { status: 200, body: { body, signature: headers['x-signature'] ?? 'none' } };
+  };
   const dispatch = createDispatch(
     table,
-    { things: { change: answer, upload: answer, about: answer, order } },
+    { things: { change: answer, upload: answer, about: answer, order, call } },
     {
       idempotency:
         ({ key, tenantId, method, path, body }) =>
@@ -227,6 +243,45 @@ for (const [name, open] of Object.entries(transports))
     state.role = 'Reader';
     assert.deepEqual(await outcome(keyed, { count: 1 }), ['authority', 'refused']);
   });
+
+for (const [name, open] of Object.entries(transports))
+  test(`a signed call is handed over as it was sent, to a handler that reads it itself [${name}]`, async (t) => {
+    const service = watched();
+    const { state, passed } = service;
+    const transport = await open(t, service);
+    t.after(() => transport.close());
+    const outcome = async (body: string, headers: object = {}): Promise<unknown[]> => {
+      const operation = table.things.call;
+      const call = { id: 'things.call', operation, params: { name: 'A!' }, query: {}, headers: { ...headers }, body };
+      const said = await transport.call(call).then(
+        ({ body: answer }) => answer,
+        (error: unknown) => (error instanceof ProblemError ? error.code : String(error)),
+      );
+      return [said, ...passed()];
+    };
+    const steps = ['readiness', 'handler'];
+    const body = '{"not": "parsed" ';
+    assert.deepEqual(await outcome(body, { 'x-signature': 's' }), [{ body, signature: 's' }, ...steps]);
+    assert.deepEqual(await outcome(''), [{ body: '', signature: 'none' }, ...steps]);
+    assert.deepEqual(await outcome('x'.repeat(65)), ['payload-too-large', ...steps, 'failed']);
+    state.role = 'Reader';
+    assert.deepEqual(await outcome('x'), [{ body: 'x', signature: 'none' }, ...steps], 'nobody asks for a role');
+    state.ready = false;
+    assert.deepEqual(await outcome('x'), ['migrating', 'readiness', 'failed']);
+  });
+
+test('a signed operation leaves callers and body to its signature, or is none', () => {
+  const { call } = table.things;
+  const handlers = { things: { call: async () => noContent() } };
+  assert.doesNotThrow(() => createDispatch({ things: { call } }, handlers));
+  for (const more of [
+    { role: 'Reader', scope: 'RunsRead' },
+    { anyCaller: true },
+    { body: closed({}) },
+    { upload: { part: 'file', description: 'The file' } },
+  ] as const)
+    assert.throws(() => createDispatch({ things: { call: { ...call, ...more } } }, handlers), /to its signature/);
+});
 
 /** The first line of the answer to a request whose body is announced, and held back until it is asked for. */
 const announced = async (

@@ -159,12 +159,33 @@ describe('a fleet whose database is in trouble', { skip, timeout: 600_000 }, () 
     postgres.suspend();
     const suspendedAt = performance.now();
     const caught = Promise.all(Array.from({ length: 4 }, () => ask()));
+    let isCaughtOver = false;
+    void caught.then(() => {
+      isCaughtOver = true;
+    });
+    // Sent before anybody could know: each waits for as long as a statement may take.
+    const early: Promise<Answer>[] = [];
     // Both at once: what runs write is waited for no longer than half a minute.
     const eachRefuses = async (member: ServiceProcess): Promise<void> => {
       await until('readiness to be Unhealthy', async () => (await readiness(member)) === 'Unhealthy');
+      await until('the first refusal', async () => {
+        const answer = createAgent(member.url);
+        early.push(answer);
+        const first = await Promise.race([answer, pause(500)]);
+        if (first !== undefined) assertRefused(first);
+        return first !== undefined;
+      });
       // While nobody answers still: a process that has found that out makes nobody wait for as long as a statement may take.
       assertRefused(await createAgent(member.url));
       assertRefused(await call(`${member.url}/api/runs`));
+      assertRefused(await ask(member.url));
+      // From then on at once: so many, one after another, are told before a statement that was under way is given up. Each
+      // would take longer if it had to find out by itself.
+      for (let count = 0; count < 12; count += 1) {
+        assertRefused(await createAgent(member.url));
+        assertRefused(await ask(member.url));
+      }
+      assert.equal(isCaughtOver, false, 'they were refused at once');
       const unreachable = ({ level, message }: { level: string; message: string }): boolean =>
         level === 'error' && /cannot be reached/.test(message);
       await until('the log to say so', () => member.log().some(unreachable));
@@ -173,6 +194,7 @@ describe('a fleet whose database is in trouble', { skip, timeout: 600_000 }, () 
     await pause(Math.max(0, outageSeconds(8) * 1000 - (performance.now() - suspendedAt)));
     postgres.wake();
     for (const answer of await caught) if (answer.status !== 200) assertRefused(answer);
+    for (const answer of await Promise.all(early)) if (answer.status !== 201) assertRefused(answer);
     for (const { runId, frames, ended } of streams) {
       assert.equal(await ended, 'end');
       assert.deepEqual(await readLog(fleet.url, runId), frames);

@@ -7,6 +7,9 @@ import { stringify } from 'yaml';
 export interface EffectsServer {
   /** How often each call arrived, by its name: what it does, and for which order. */
   readonly hits: ReadonlyMap<string, number>;
+  /** Asked for each call that arrives: true leaves it without an answer until `letGo`. */
+  holds: (name: string) => boolean;
+  letGo(): void;
   /** Writes the tools that call it, as files of a folder: one for each effect, and `guarded`, which asks first. */
   writeTools(folder: string): void;
   close(): void;
@@ -17,16 +20,23 @@ export const effects = ['Read', 'Destructive', 'External'] as const;
 /** What tools change in the world outside: a server that counts what arrives. */
 export const startEffectsServer = async (): Promise<EffectsServer> => {
   const hits = new Map<string, number>();
+  const held: (() => void)[] = [];
   const server = createServer((request, response) => {
     const name = (request.url ?? '').slice(1);
     hits.set(name, (hits.get(name) ?? 0) + 1);
+    const answer = (): void => void response.setHeader('content-type', 'text/plain').end('ok');
+    if (world.holds(name)) held.push(answer);
     // Long enough for a kill to meet calls that are out.
-    setTimeout(() => response.setHeader('content-type', 'text/plain').end('ok'), 30);
+    else setTimeout(answer, 30);
   });
   await new Promise<void>((resolve) => server.listen(0, '127.0.0.1', resolve));
   const base = `http://127.0.0.1:${(server.address() as AddressInfo).port}`;
-  return {
+  const world: EffectsServer = {
     hits,
+    holds: () => false,
+    letGo() {
+      for (const answer of held.splice(0)) answer();
+    },
     writeTools(folder) {
       const write = (name: string, effect: string, requiresApproval: boolean): void =>
         writeFileSync(
@@ -45,4 +55,5 @@ export const startEffectsServer = async (): Promise<EffectsServer> => {
     },
     close: () => void server.close(),
   };
+  return world;
 };

@@ -93,6 +93,10 @@ test('the address of the database comes to lead to its standby, which is promote
       assert.equal(answer.status, 503, answer.text);
       return /read-only/.test(answer.text);
     });
+    // Its start would wait for the promotion, as what runs in progress write does.
+    const asked = await call(`${member.url}/api/agents/talker/run`, { body: { message: 'ask', stream: false } });
+    assert.deepEqual([asked.status, asked.json()['code']], [503, 'store-unavailable'], asked.text);
+    assert.ok(Number(asked.headers['retry-after']) > 0);
     await until('readiness to be Degraded', async () => (await readiness(member)) === 'Degraded');
     assert.equal((await call(`${member.url}/api/runs`)).status, 200);
     assert.ok(member.log().some(({ message }) => /takes no writes: it is a standby/.test(message)));

@@ -1,4 +1,7 @@
 import assert from 'node:assert/strict';
+import { mkdtempSync, rmSync } from 'node:fs';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
 import { test } from 'node:test';
 import { call, openStream } from '../e2e/wire.ts';
 import { startCuttingProxy } from '../support/cutting-proxy.ts';
@@ -6,6 +9,7 @@ import { eventually, processMs } from '../support/eventually.ts';
 import { type Fleet, openFleet } from '../support/fleet.ts';
 import { createDatabase } from '../support/postgres-server.ts';
 import { openTransactions, rowsIn, takeServiceLease } from '../support/postgres-store.ts';
+import { startEffectsServer } from './effects-server.ts';
 import { leaves, takes } from './lease-history.ts';
 import { skip } from './members.ts';
 
@@ -46,6 +50,25 @@ const kinds: readonly LateWrite[] = [
     },
     written: async (url) => (await call(`${url}/api/runs?status=Failed`)).json<unknown[]>().length,
   },
+  {
+    service: 'approval-expiration',
+    text: 'Expired',
+    processes: 1,
+    async cause(fleet) {
+      const agent = { name: 'cashier', model: { provider: 'demo', model: 'm' }, toolNames: ['guarded'] };
+      assert.equal((await call(`${fleet.url}/api/agents`, { method: 'POST', body: agent })).status, 201);
+      const body = { message: 'pay', sessionId: 's' };
+      const queued = await call(`${fleet.url}/api/agents/cashier/run`, { body, headers: { prefer: 'respond-async' } });
+      const { runId } = queued.json<{ runId: string }>();
+      await eventually(
+        'it asks',
+        async () =>
+          (await call(`${fleet.url}/api/runs/${runId}`)).json<{ status: string }>().status === 'AwaitingApproval',
+        processMs,
+      );
+    },
+    written: async (url) => (await call(`${url}/api/audit?action=approval.expire`)).json<unknown[]>().length,
+  },
 ];
 
 for (const { service, text, processes, cause, written } of kinds)
@@ -62,15 +85,28 @@ for (const { service, text, processes, cause, written } of kinds)
       await drop();
     });
     proxy.holds = (piece) => piece.includes(text);
+    const outside = await startEffectsServer();
+    const folder = mkdtempSync(join(tmpdir(), 'acp-late-'));
+    outside.writeTools(folder);
+    t.after(() => {
+      outside.close();
+      rmSync(folder, { recursive: true, force: true });
+    });
     const fleet = await openFleet({
       processes,
       database: proxy.url,
+      host: { Tools: [folder] },
       service: {
         SingletonExecution: { Enabled: true, LeaseDuration: '3s' },
         Retention: { Enabled: true },
+        Egress: { AllowPrivateNetworkTargets: true },
+        Approvals: { DefaultExpiration: '1s', ScanInterval: '1s' },
         RunReconciliation: { Enabled: true, HeartbeatInterval: '1s', OrphanThreshold: '3s', ScanInterval: '1s' },
       },
-      script: [{ reply: { text: 'word '.repeat(400), chunkSize: 5, delay: '50ms' } }],
+      script: [
+        { when: { message: 'pay' }, reply: { toolCalls: [{ name: 'guarded', arguments: { name: 'order' } }] } },
+        { reply: { text: 'word '.repeat(400), chunkSize: 5, delay: '50ms' } },
+      ],
     });
     t.after(async () => {
       proxy.letGo();

@@ -10,12 +10,18 @@ export type Hearing = 'announcements' | 'polling alone';
 // Nobody listens at this address of the machine.
 const nowhere = 'postgres://nobody@127.0.0.1:1/nothing';
 
+export interface Fleet {
+  readonly members: readonly TestApp[];
+  /** Of their database. */
+  readonly url: string;
+}
+
 /** Several services in this process, each with connections and memory of its own, on one database. */
-export const openMembers = async (
+export const openFleetHere = async (
   t: TestContext,
   setups: readonly AppSetup[],
   hearing: Hearing = 'announcements',
-): Promise<readonly TestApp[]> => {
+): Promise<Fleet> => {
   const { url, drop } = await createDatabase();
   const members: TestApp[] = [];
   const Postgres = {
@@ -35,8 +41,12 @@ export const openMembers = async (
     for (const member of members) await member.close();
     await drop();
   });
-  return members;
+  return { members, url };
 };
+
+/** Its members alone. */
+export const openMembers = async (...fleet: Parameters<typeof openFleetHere>): Promise<readonly TestApp[]> =>
+  (await openFleetHere(...fleet)).members;
 
 /** The same with announcements and without: these make it quick, and nothing may need them. */
 export const forEachHearing = (name: string, body: (t: TestContext, hearing: Hearing) => Promise<void>): void => {

@@ -36,7 +36,9 @@ export const testClock = ({
   let offset = at === undefined ? 0 : at - Date.now();
   let standsAt: number | null = stands ? (at ?? Date.now()) : null;
   const now = (): number => standsAt ?? Date.now() + offset;
-  const moveTo = (time: number): void => {
+  const moveTo = (due: number): void => {
+    // Some waits are no whole milliseconds long; the time is.
+    const time = Math.ceil(due);
     if (standsAt === null) offset = Math.max(time - Date.now(), offset);
     else standsAt = Math.max(time, standsAt);
   };

@@ -5,6 +5,7 @@ export const faults = {
   approvals: 'approvals',
   'standing rules': 'approval_rules',
   jobs: 'jobs',
+  'items of jobs': 'job_items',
   runs: 'runs',
   'run events': 'run_events',
   'run inputs': 'run_inputs',
@@ -20,7 +21,11 @@ export const faults = {
   'dropped conversations': 'dropped_conversations',
   'signs of life': 'run_heartbeats',
   'cancels of runs': 'run_cancels',
+  webhooks: 'webhooks',
+  deliveries: 'webhook_deliveries',
   'agent state': 'agent_states',
+  triggers: 'triggers',
+  'calls of triggers': 'trigger_calls',
 } as const;
 
 export type Fault = keyof typeof faults;

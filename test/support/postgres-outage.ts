@@ -19,6 +19,8 @@ export interface FaultyPostgres {
   crash(): Promise<void>;
   /** An orderly end that throws everybody out. */
   shutDown(): Promise<void>;
+  /** Resolves when it has ended by itself. */
+  gone(): Promise<void>;
   /** After one of these. Recovers what was committed. */
   start(settings?: readonly string[]): Promise<void>;
   /** All of its processes stand still: connections stay open, and nobody answers. */
@@ -47,9 +49,15 @@ export const startFaultyPostgres = async (
   {
     source = null,
     settings: own = [],
-  }: { readonly source?: string | null; readonly settings?: readonly string[] } = {},
+    logFolder = null,
+  }: {
+    readonly source?: string | null;
+    readonly settings?: readonly string[];
+    /** Where its write-ahead log lies; null: with the data. */
+    readonly logFolder?: string | null;
+  } = {},
 ): Promise<FaultyPostgres> => {
-  const cluster = await makePostgresCluster(folder, source);
+  const cluster = await makePostgresCluster(folder, source, logFolder);
   let child!: ChildProcess;
   const everybody = (signal: NodeJS.Signals): void => {
     const pid = child.pid ?? 0;
@@ -83,6 +91,7 @@ export const startFaultyPostgres = async (
     },
     crash: () => ended(() => everybody('SIGKILL')),
     shutDown: () => ended(() => child.kill('SIGINT')),
+    gone: () => ended(() => undefined),
     start,
     suspend: () => everybody('SIGSTOP'),
     wake: () => everybody('SIGCONT'),

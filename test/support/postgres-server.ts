@@ -109,8 +109,8 @@ const execute = async (command: string, args: readonly string[], account: object
 };
 
 /** The order of text is that of a language, as on most servers: what needs another one has to say so. */
-const makeCluster = async (folder: string, data: string, account: object): Promise<void> => {
-  const args = ['-D', data, '-U', superuser, '-A', 'trust', '--no-sync', '-E', 'UTF8', '--locale=C.UTF-8'];
+const makeCluster = async (folder: string, data: string, account: object, more: readonly string[]): Promise<void> => {
+  const args = ['-D', data, '-U', superuser, '-A', 'trust', '--no-sync', '-E', 'UTF8', '--locale=C.UTF-8', ...more];
   const icu = ['--locale-provider=icu', '--icu-locale=en-US'];
   try {
     await execute(join(folder, 'initdb'), [...args, ...icu], account);
@@ -145,9 +145,14 @@ interface Cluster {
 
 /**
  * Data of a server, in a folder of their own below that for temporary files; `source`: a copy of those of a server that
- * runs, which follows it from then on. Throws where `whyNoServer` has a reason.
+ * runs, which follows it from then on; `logParent`: the write-ahead log lies below this folder, in files of 1 MiB. Throws
+ * where `whyNoServer` has a reason.
  */
-export const makePostgresCluster = async (parent = tmpdir(), source: string | null = null): Promise<Cluster> => {
+export const makePostgresCluster = async (
+  parent = tmpdir(),
+  source: string | null = null,
+  logParent: string | null = null,
+): Promise<Cluster> => {
   const reason = whyNoServer();
   const [folder, account] = [binaries(), serverAccount()];
   if (reason !== null || folder === null || account === null) throw new Error(`No PostgreSQL: ${reason}`);
@@ -161,7 +166,10 @@ export const makePostgresCluster = async (parent = tmpdir(), source: string | nu
     give(home);
     chmodSync(home, 0o711);
     const data = join(home, 'data');
-    if (source === null) await makeCluster(folder, data, account);
+    const logFolder = logParent === null ? null : mkdtempSync(join(logParent, 'log-'));
+    if (logFolder !== null) give(logFolder);
+    const ofLog = logFolder === null ? [] : [`--waldir=${logFolder}`, '--wal-segsize=1'];
+    if (source === null) await makeCluster(folder, data, account, ofLog);
     else
       await execute(
         copier() ?? 'pg_basebackup',
@@ -277,6 +285,12 @@ export const dropDatabase = async (name: string): Promise<void> => {
 /** One statement of the superuser on a connection of its own. */
 export const executeAt = (url: string, sql: string): Promise<unknown> =>
   withPostgres(url, (client) => client.query(sql));
+
+/** A table of the service is not there until the returned function is called. */
+export const takeTableAway = async (url: string, table: string): Promise<() => Promise<void>> => {
+  await executeAt(url, `alter table service."${table}" rename to "away_${table}"`);
+  return async () => void (await executeAt(url, `alter table service."away_${table}" rename to "${table}"`));
+};
 
 /** How many connections services have to a server. */
 export const servedConnections = (url: string): Promise<number> =>

@@ -129,6 +129,11 @@ export const rowsIn = (url: string, table: string): Promise<number> =>
 /** In the text of what removes rows of a table. */
 export const removalFrom = (table: string): string => `delete from "${schema}"."${table}"`;
 
+/** In the texts that a worker sends when it begins a job, when it reads rows of a table, and when it adds one. */
+export const jobBeginning = 'set "status" = $1 where "id" = $2 and "lease_owner" = $3';
+export const readFrom = (table: string): string => `from "${schema}"."${table}"`;
+export const additionTo = (table: string): string => `insert into "${schema}"."${table}"`;
+
 /** As another process does when it has lapsed; false: it has not yet. */
 export const takeServiceLease = (url: string, service: string): Promise<boolean> =>
   withPostgres(url, async (client) => {
@@ -167,6 +172,31 @@ export const detachPartition = (url: string, table: string, partition: string): 
      insert into service.${table} select * from service.${partition}`,
   );
 
+/**
+ * Whoever writes the place of this run in the line of its session waits, until the returned function is called; a place
+ * that is not there yet is as if another transaction were about to make it.
+ */
+export const holdPlace = async (url: string, sessionId: string, runId: string): Promise<() => Promise<void>> => {
+  const held = Promise.withResolvers<void>();
+  const released = Promise.withResolvers<void>();
+  const holding = withPostgres(url, async (client) => {
+    await client.query('begin');
+    await client.query(
+      `insert into ${schema}.session_places (tenant_id, session_id, run_id, rank, arrived_at, kept_until)
+       values ('default', $1, $2, 1, 0, 0) on conflict (tenant_id, session_id, run_id) do update set rank = excluded.rank`,
+      [sessionId, runId],
+    );
+    held.resolve();
+    await released.promise;
+    await client.query('rollback');
+  });
+  await Promise.race([held.promise, holding]);
+  return () => {
+    released.resolve();
+    return holding;
+  };
+};
+
 /** A server that any number of processes share. */
 export const postgresStore: TestStore = {
   name: 'PostgreSQL',
@@ -189,3 +219,65 @@ export const postgresStore: TestStore = {
     if (made.delete(folder)) await dropDatabase(databaseOf(folder));
   },
 };
+
+/** Rows that services write: a condition on `new`, and on `old` of an update. */
+export interface WrittenRows {
+  readonly table: string;
+  readonly on: 'insert' | 'update';
+  readonly when: string;
+}
+
+type Client = Parameters<Parameters<typeof withPostgres>[1]>[0];
+
+const withTrigger = async <T>(
+  client: Client,
+  { table, on, when }: WrittenRows,
+  body: string,
+  work: () => Promise<T>,
+): Promise<T> => {
+  await client.query('create schema if not exists of_tests');
+  await client.query(
+    `create or replace function of_tests.act() returns trigger language plpgsql as $$begin ${body} return new; end$$`,
+  );
+  const name = `of_tests on ${schema}.${table}`;
+  await client.query(
+    `create trigger of_tests before ${on} on ${schema}.${table} for each row when (${when}) execute function of_tests.act()`,
+  );
+  try {
+    return await work();
+  } finally {
+    await client.query(`drop trigger ${name}`);
+  }
+};
+
+const lockOfTests = 20_150;
+
+/** Whoever writes such rows stands still until `letGo`. `waiting`: how many transactions do, or are in line behind one. */
+export const holdingWrites = <T>(
+  url: string,
+  rows: WrittenRows,
+  work: (held: { waiting(): Promise<number>; letGo(): Promise<unknown> }) => Promise<T>,
+): Promise<T> =>
+  withPostgres(url, async (client) => {
+    await client.query(`select pg_advisory_lock(${lockOfTests})`);
+    return withTrigger(client, rows, `perform pg_advisory_xact_lock_shared(${lockOfTests});`, () =>
+      work({
+        async waiting() {
+          const { rows: answer } = await client.query<{ count: number }>(
+            `select count(*)::int as count from pg_stat_activity
+              where datname = current_database() and application_name = 'acp' and wait_event_type = 'Lock'`,
+          );
+          return answer[0]?.count ?? 0;
+        },
+        letGo: () => client.query(`select pg_advisory_unlock(${lockOfTests})`),
+      }),
+    );
+  });
+
+/** The database refuses such rows while the work is done. */
+export const refusingWrites = <T>(url: string, rows: WrittenRows, work: () => Promise<T>): Promise<T> =>
+  withPostgres(url, (client) => withTrigger(client, rows, `raise exception using errcode = 'io_error';`, work));
+
+/** All leases of jobs lapse, as with time, and the jobs have a second attempt. */
+export const lapseJobLeases = (url: string): Promise<unknown> =>
+  executeAt(url, `update ${schema}.jobs set lease_until = 0, max_attempts = 2 where status in ('Leased', 'Running')`);

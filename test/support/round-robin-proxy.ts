@@ -83,11 +83,11 @@ export const startRoundRobinProxy = async (
       answer.once('error', () => outgoing.destroy());
       answer.once('aborted', () => outgoing.destroy());
     });
-    upstream.once('error', () => {
+    upstream.once('error', ({ message }) => {
       incoming.unpipe(upstream);
       if (!connected && incoming.readableDidRead === false) pass(incoming, outgoing, triesLeft - 1);
       else if (outgoing.headersSent) outgoing.destroy();
-      else outgoing.writeHead(502).end();
+      else outgoing.writeHead(502).end(`${target} did not answer: ${message}`);
     });
     outgoing.once('close', () => {
       upstream.destroy();

@@ -214,7 +214,7 @@ describe('acp tui', { skip: withoutTmux }, () => {
     await terminal.press('y');
     await terminal.until(/Rejected refund\./);
     await terminal.until(/Nothing waits for an approval/);
-    await terminal.press('Tab');
+    await terminal.press('Escape');
     await terminal.until((text) => text.match(/clerk +✓ completed/g)?.length === 2);
   });
 

@@ -1,5 +1,6 @@
 import { type CommandHost, commandGroup } from '../command-host.ts';
 import { registerAgents } from './agents.command.ts';
+import { registerApply } from './apply.command.ts';
 import { registerApprovals } from './approvals.command.ts';
 import { registerAttachments } from './attachments.command.ts';
 import { registerAudit } from './audit.command.ts';
@@ -9,8 +10,10 @@ import { registerDataSubjects } from './data-subjects.command.ts';
 import { registerDb } from './db.command.ts';
 import { registerDoctor } from './doctor.command.ts';
 import { registerEmergency } from './emergency.command.ts';
+import { registerGet } from './get.command.ts';
 import { registerGrantsAdd } from './grants-add.command.ts';
 import { registerInit } from './init.command.ts';
+import { registerJobsWatch } from './jobs-watch.command.ts';
 import { registerKeysCreate } from './keys-create.command.ts';
 import { registerOpenapi } from './openapi.command.ts';
 import { registerPolicy } from './policy.command.ts';
@@ -25,11 +28,14 @@ import { registerRunsReplay } from './runs-replay.command.ts';
 import { registerRunsTail } from './runs-tail.command.ts';
 import { registerRunsTrace } from './runs-trace.command.ts';
 import { registerRunsTree } from './runs-tree.command.ts';
+import { registerSchedulesNext } from './schedules-next.command.ts';
 import { registerServe } from './serve.command.ts';
 import { registerSessionsGet } from './sessions-get.command.ts';
 import { registerSkills } from './skills.command.ts';
+import { registerTriggersSend } from './triggers-send.command.ts';
 import { registerTui } from './tui.command.ts';
 import { registerVersion } from './version.command.ts';
+import { registerWebhooksListen } from './webhooks-listen.command.ts';
 
 export const operateHeading = 'Look after it:';
 
@@ -42,6 +48,8 @@ export const registerCommands = (host: CommandHost): void => {
   registerServe(host);
   program.commandsGroup('Work:');
   registerAgents(host);
+  registerApply(host);
+  registerGet(host);
   registerRun(host);
   registerTui(host);
   registerReplay(host);
@@ -59,7 +67,11 @@ export const registerCommands = (host: CommandHost): void => {
   registerGrantsAdd(commandGroup(program, 'grants'), host);
   registerApprovals(commandGroup(program, 'approvals'), host);
   registerQuotas(commandGroup(program, 'quotas'), host);
+  registerJobsWatch(commandGroup(program, 'jobs'), host);
+  registerSchedulesNext(commandGroup(program, 'schedules'), host);
+  registerWebhooksListen(commandGroup(program, 'webhooks'), host);
   registerPolicy(commandGroup(program, 'policy'), host);
+  registerTriggersSend(commandGroup(program, 'triggers'), host);
   registerKeysCreate(commandGroup(program, 'keys'), host);
   registerDataSubjects(commandGroup(program, 'data-subjects'), host);
   registerAudit(commandGroup(program, 'audit'), host);

@@ -6,26 +6,13 @@ import type { Client } from '../../client/client.ts';
 import { AcpError } from '../../contract/errors.ts';
 import { makeFolder } from '../../core/files/make-folder.ts';
 import { privateFileMode, privateFolderMode } from '../../core/files/private-file.ts';
-import type { AgentSkillDefinition, AgentSkillRequest } from '../../features/skills/skills.schema.ts';
+import type { AgentSkillDefinition } from '../../features/skills/skills.schema.ts';
 import { safeLine } from '../../text/text-width.ts';
 import { type CommandHost, covers } from '../command-host.ts';
+import { skillContent } from '../definitions/skill-content.ts';
 import { readSkillSources, refusedSource, type SkillSource } from '../definitions/skill-sources.ts';
 import { isFolder } from '../files/read-body.ts';
 import type { Session } from '../session.ts';
-
-/** What a skill says, defaults applied, without what tells about its version. */
-const said = (skill: AgentSkillRequest): object => ({
-  name: skill.name,
-  description: skill.description,
-  instructions: skill.instructions,
-  compatibility: skill.compatibility ?? null,
-  license: skill.license ?? null,
-  allowedTools: skill.allowedTools ?? null,
-  metadata: skill.metadata ?? {},
-  enabled: skill.enabled ?? true,
-  resources: (skill.resources ?? []).map((resource) => ({ description: null, mediaType: 'text/plain', ...resource })),
-  scripts: (skill.scripts ?? []).map((script) => ({ description: null, parametersSchema: null, ...script })),
-});
 
 const stored = async (client: Client, name: string): Promise<AgentSkillDefinition | null> => {
   try {
@@ -48,7 +35,7 @@ const apply = async (client: Client, source: SkillSource, isDryRun: boolean): Pr
   const { body, notes } = source;
   const { name } = body;
   const before = await stored(client, name);
-  if (before !== null && isDeepStrictEqual(said(before), said(body)))
+  if (before !== null && isDeepStrictEqual(skillContent(before), skillContent(body)))
     return { name, action: 'unchanged', version: before.version, notes };
   const action = before === null ? 'created' : 'updated';
   if (isDryRun) return { name, action, version: (before?.version ?? 0) + 1, notes };

@@ -70,6 +70,15 @@ const lists = {
       value: id,
       note: `${targetName ?? ''} ${status}`,
     })),
+  schedules: async ({ client, signal }) =>
+    (await client.schedules.list({ signal })).body.map(({ name, cron, targetName }) => ({
+      value: name,
+      note: `${targetName} ${cron ?? ''}`,
+    })),
+  webhooks: async ({ client, signal }) =>
+    (await client.webhooks.list({ signal })).body.map(({ name, url }) => ({ value: name, note: url })),
+  triggers: async ({ client, signal }) =>
+    (await client.triggers.list({ signal })).body.map(({ name, targetName }) => ({ value: name, note: targetName })),
   skills: async ({ client, signal }) =>
     (await client.skills.list({ signal })).body.map(({ name, description }) => ({ value: name, note: description })),
   tools: async ({ client, signal }) =>
@@ -115,6 +124,9 @@ const listOfArgument: Readonly<Record<string, ListName>> = {
   'attachments id': 'attachments',
   'approvals id': 'approvals',
   'jobs id': 'jobs',
+  'schedules name': 'schedules',
+  'webhooks name': 'webhooks',
+  'triggers name': 'triggers',
   'quotas id': 'quotas',
   'keys id': 'keys',
 };
@@ -135,6 +147,7 @@ const listOfOption: Readonly<Record<string, ListName>> = {
   'allowed-providers': 'providers',
   model: 'models',
   tenant: 'tenants',
+  schedule: 'schedules',
   approve: 'requests',
   reject: 'requests',
 };

@@ -12,9 +12,14 @@ export interface Applied {
   readonly version: number;
 }
 
-/** Takes a document for a body; the service checks it, so nothing is relied on here. */
-export const bodyOf = ({ value }: DefinitionDocument): AgentDefinitionRequest =>
-  value as unknown as AgentDefinitionRequest;
+/**
+ * Takes a document for a body; the service checks it, so nothing is relied on here. That it is an agent may stand in front,
+ * as in declarations of every kind.
+ */
+export const bodyOf = ({ value }: Pick<DefinitionDocument, 'value'>): AgentDefinitionRequest => {
+  const { kind, ...body } = value;
+  return (kind === 'Agent' ? body : value) as unknown as AgentDefinitionRequest;
+};
 
 /** The stored agent of a name, or null. Throws for one that is defined in code. */
 export const storedDefinition = async (client: Client, name: string): Promise<AgentDefinition | null> => {

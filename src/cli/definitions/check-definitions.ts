@@ -68,8 +68,17 @@ const hasInstructions = ({ instructions, instructionsByCulture }: AgentDefinitio
 /** Definitions of the same files that would be stored by the time another one is looked at. */
 type Earlier = ReadonlyMap<string, AgentDefinitionRequest>;
 
-/** A finding about an agent that would be there, and as it has to be, by then. */
-const comesEarlier = ({ code, path }: ValidationMessage, body: AgentDefinitionRequest, earlier: Earlier): boolean => {
+/** A finding about an agent or a skill that would be there, and as it has to be, by then. */
+const comesEarlier = (
+  { code, path }: ValidationMessage,
+  body: AgentDefinitionRequest,
+  earlier: Earlier,
+  skills: ReadonlySet<string>,
+): boolean => {
+  if (code === 'skill-not-found') {
+    const index = /^skillNames\[(\d+)\]$/.exec(path ?? '')?.[1];
+    return index !== undefined && skills.has(body.skillNames?.[Number(index)] ?? '');
+  }
   if (code === 'agent-not-found') {
     const index = /^callableAgentNames\[(\d+)\]$/.exec(path ?? '')?.[1];
     return index !== undefined && earlier.has(body.callableAgentNames?.[Number(index)] ?? '');
@@ -138,6 +147,7 @@ const checkMember = async (
   client: Client,
   { document, name, fault }: BatchMember,
   earlier: Earlier,
+  skills: ReadonlySet<string>,
 ): Promise<CheckedDefinition> => {
   const { file, line } = document;
   const checked = { name, file, line, inconclusive: false };
@@ -151,7 +161,7 @@ const checkMember = async (
   try {
     const { inconclusive, messages: answered } = (await client.agents.validate({ body })).body;
     const messages = name === null ? answered : await circleFindings(client, name, body, earlier, answered);
-    for (const message of messages.filter((each) => !comesEarlier(each, body, earlier))) {
+    for (const message of messages.filter((each) => !comesEarlier(each, body, earlier, skills))) {
       const path = message.path ?? '';
       findings.push({ ...message, path, line: document.lineOf(path) });
     }
@@ -169,16 +179,17 @@ const checkMember = async (
 
 /**
  * Every definition of some files as the service would judge it if they were applied in order, one after the other.
- * Nothing is written. Rejects where the service itself is the trouble.
+ * Nothing is written. Rejects where the service itself is the trouble. `skills`: names of those that are saved before them.
  */
 export const checkDefinitions = async function* (
   client: Client,
   { documents, problems }: DefinitionSources,
+  skills: ReadonlySet<string> = new Set(),
 ): AsyncGenerator<CheckedDefinition> {
   for (const problem of problems) yield unreadableDefinition(problem);
   const earlier = new Map<string, AgentDefinitionRequest>();
   for (const member of definitionBatch(documents)) {
-    const checked = await checkMember(client, member, earlier);
+    const checked = await checkMember(client, member, earlier, skills);
     if (member.name !== null && checked.would !== null) earlier.set(member.name, bodyOf(member.document));
     yield checked;
   }

@@ -2,12 +2,9 @@ import { Document, visit } from 'yaml';
 import { definitionContent } from '../../client/definition-content.ts';
 import { steersTerminal, yamlForTerminal } from '../../text/terminal-guard.ts';
 
-/**
- * A definition as YAML that can be applied again: what it says, and nothing about its version. `forTerminal`: the same
- * values, with escapes for what would steer a terminal.
- */
-export const definitionYaml = (definition: Readonly<Record<string, unknown>>, forTerminal: boolean): string => {
-  const document = new Document(definitionContent(definition));
+/** A value as YAML. `forTerminal`: the same value, with escapes for what would steer a terminal. */
+export const yamlText = (value: unknown, forTerminal: boolean): string => {
+  const document = new Document(value, { aliasDuplicateObjects: false });
   if (forTerminal)
     visit(document, {
       Scalar: (_key, scalar) => {
@@ -18,3 +15,7 @@ export const definitionYaml = (definition: Readonly<Record<string, unknown>>, fo
   const yaml = document.toString({ lineWidth: 0, blockQuote: 'literal' });
   return forTerminal ? yamlForTerminal(yaml) : yaml;
 };
+
+/** A definition as YAML that can be applied again: what it says, and nothing about its version. */
+export const definitionYaml = (definition: Readonly<Record<string, unknown>>, forTerminal: boolean): string =>
+  yamlText(definitionContent(definition), forTerminal);

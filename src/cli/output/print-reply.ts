@@ -10,6 +10,8 @@ export type Shown = readonly string[] | ((terminal: Terminal) => string);
 
 const shownText = (terminal: Terminal, body: unknown, shown: Shown | undefined): string => {
   if (typeof shown === 'function') return shown(terminal);
+  if (Array.isArray(body) && body.every((entry) => typeof entry === 'string'))
+    return body.map((entry) => `${safeText(entry)}\n`).join('');
   if (Array.isArray(body)) return renderTable(body, shown ?? scalarColumns(body), terminal);
   if (typeof body === 'object' && body !== null) return renderRecord(body as Record<string, unknown>, terminal.style);
   return `${safeText(String(body))}\n`;

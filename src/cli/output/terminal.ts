@@ -3,6 +3,7 @@ import process from 'node:process';
 import { AcpError } from '../../contract/errors.ts';
 import { createStyle, type Style } from '../../text/style.ts';
 import { guardTerminal, jsonForTerminal } from '../../text/terminal-guard.ts';
+import { fitText, safeLine, textWidth } from '../../text/text-width.ts';
 
 /** Nobody reads the output any more (`acp runs list | head -1`); the command ends without a word. */
 export class OutputClosedError extends Error {
@@ -30,6 +31,11 @@ export interface Terminal {
   write(content: string | Uint8Array): Promise<void>;
   /** JSON text: as it is, but on a terminal with what would steer it escaped. */
   writeJson(json: string): Promise<void>;
+  /**
+   * On a terminal, a line in place of the one that was shown like this before, cut to the window; empty: takes it away, as
+   * has to be done before anything else is written. Elsewhere nothing.
+   */
+  redraw(line: string): void;
   /** A line on stderr. */
   note(line: string): void;
   /** JSON text as a line on stderr. */
@@ -74,6 +80,7 @@ export const openTerminal = (options: TerminalOptions): Terminal => {
     });
   };
   const colored = wantsColor(stdout, options);
+  let redrawn = 0;
   return {
     style: createStyle(colored),
     colored,
@@ -84,6 +91,14 @@ export const openTerminal = (options: TerminalOptions): Terminal => {
     closed: closed.signal,
     write: (content) => send(interactive && typeof content === 'string' ? guardTerminal(content) : content),
     writeJson: (json) => send(interactive ? jsonForTerminal(json) : json),
+    redraw(line) {
+      if (!interactive || closed.signal.aborted) return;
+      const shown = fitText(safeLine(line), stdout.columns - 1);
+      // With spaces, and no sequence that a simple terminal would not know.
+      const wipe = redrawn === 0 ? '' : `\r${' '.repeat(Math.min(redrawn, stdout.columns - 1))}\r`;
+      redrawn = textWidth(shown);
+      stdout.write(`${wipe}${shown}`);
+    },
     note(line) {
       stderr.write(`${notesToTerminal ? guardTerminal(line) : line}\n`);
     },

@@ -2,7 +2,7 @@ import type { Operation, UploadedFile } from '../../contract/operation.ts';
 import type { CallContext, Caller } from '../context.ts';
 
 /** What a caller needs: for an operation, or for a page that is none. */
-export type RequiredAuthority = Pick<Operation, 'role' | 'scope' | 'anyCaller'>;
+export type RequiredAuthority = Pick<Operation, 'role' | 'scope' | 'anyCaller' | 'signed'>;
 
 /** The caller, as the transport knows them. */
 export interface AskingCaller extends Pick<CallContext, 'trace'> {
@@ -26,8 +26,11 @@ export interface ReceivedInput extends Pick<CallContext, 'receivedAt'> {
 
 /** A call as its transport hands it over: what is still on its way is read only once the caller may make the call. */
 export interface IncomingCall extends AskingCaller, Pick<CallContext, 'requestId' | 'signal' | 'method' | 'path'> {
-  /** The bytes of the body; null for a file, which is read while it arrives. */
-  readBody(): Uint8Array | null | Promise<Uint8Array>;
+  /**
+   * The bytes of the body; null for a file, which is read while it arrives. Throws `payload-too-large` for more than so
+   * many, or than the operation takes.
+   */
+  readBody(maxBytes?: number): Uint8Array | null | Promise<Uint8Array>;
   /** All that was sent, once the body is read. */
   received(rawBody: Uint8Array | null): ReceivedInput;
   /** The file of an upload; asked for once the rest is valid. */

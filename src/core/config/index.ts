@@ -6,7 +6,7 @@ export type { ConfigSource } from './raw-value.ts';
 export { renderConfigurationReference } from './reference-render.ts';
 export type { Expansion } from './references.ts';
 export type { Config } from './schema.ts';
-export { parseSecretKey } from './secret-name.ts';
+export { mayNameSecret, type SecretNameRule, secretPrefix } from './secret-owner.ts';
 export { resolveSecret, resolveSecrets } from './secrets.ts';
 export { isLoopbackName } from './text-kinds.ts';
 export { type ReferencePlace, resolveReferences } from './value-references.ts';

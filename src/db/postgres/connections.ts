@@ -5,7 +5,7 @@ import { PostgresConnection, type Sending } from './connection.ts';
 import type { ServerAddress } from './connection-string.ts';
 import { ConnectionLostError, NoFreeConnectionError, NotConnectedError } from './failure.ts';
 import { type HoldNote, heldQuery, isHeld, readHoldNote } from './hold-note.ts';
-import { createOutage, type Patience } from './outage.ts';
+import { createOutage, type Patience, reconnectMs } from './outage.ts';
 import { isWrite, type Sent, sendTogether } from './pipeline.ts';
 import { recogniseServer } from './transaction-marks.ts';
 
@@ -35,8 +35,6 @@ const types = {
 // SQLSTATE: read_only_sql_transaction.
 const readOnlyTransaction = '25006';
 const idleMs = 30_000;
-// What a request waits for a server that has just gone away: a restart, or another way to it, takes no longer.
-const reconnectMs = 5000;
 const once: Patience = async () => false;
 // The server ends a statement by itself; this is for one that cannot say so any more.
 const graceMs = 5000;
@@ -47,6 +45,14 @@ const unreadMs = 100;
 const keepAliveDelayMs = 10_000;
 // Between two statements of a unit of work: a process that stands still, or is cut off, does not hold its locks for longer.
 const idleInUnitMs = 10_000;
+
+/** Where this process stood still, what was waited for may be here and not read yet. Returns what calls it off. */
+const whenOverdue = (ms: number, act: () => void): (() => void) => {
+  let timer = setTimeout(() => {
+    timer = setTimeout(act, unreadMs);
+  }, ms);
+  return () => clearTimeout(timer);
+};
 
 const silent = (): Error => new Error('The server did not answer in time.');
 
@@ -125,12 +131,9 @@ export const createConnections = ({ address, most, commandTimeoutMs, failed }: C
     if (awaited === 0) heardAt = performance.now();
     awaited += 1;
     const giveUp = (): void => void client.connection.stream.destroy(silent());
-    // Where this process stood still, the answer may be here and not read yet.
-    let deadline = setTimeout(() => {
-      deadline = setTimeout(giveUp, unreadMs);
-    }, withinMs);
+    const callOff = whenOverdue(withinMs, giveUp);
     const outcome = await sendTogether(client, statements);
-    clearTimeout(deadline);
+    callOff();
     awaited -= 1;
     if ('answers' in outcome || outcome.error instanceof pg.DatabaseError) heard();
     return outcome;
@@ -213,15 +216,21 @@ export const createConnections = ({ address, most, commandTimeoutMs, failed }: C
         if (isSilent) throw new ConnectionLostError(silent());
         return null;
       }
-      const client = await pool.connect().catch((error: unknown) => {
-        throw notConnected(error);
-      });
       const since = performance.now();
+      // A server that stands still takes a new connection, too, and never gets to it.
+      const callOff = whenOverdue(silenceMs, () => notHeard(since));
+      const client = await pool
+        .connect()
+        .catch((error: unknown) => {
+          throw notConnected(error);
+        })
+        .finally(callOff);
+      const askedAt = performance.now();
       const outcome = await answered(client, [heldQuery(schema)], silenceMs);
       const error = 'answers' in outcome ? null : translated(outcome.error);
       const isLost = error instanceof ConnectionLostError;
       client.release(isLost);
-      if (isLost) notHeard(since);
+      if (isLost) notHeard(askedAt);
       if (!('answers' in outcome)) throw error;
       outage.answered();
       return isHeld(outcome.answers[0]?.rows) ? readHoldNote(pool, schema) : null;

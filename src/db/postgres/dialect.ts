@@ -16,6 +16,7 @@ import type { Sent } from './pipeline.ts';
 import type { Replica } from './replica.ts';
 import { describePostgresSchema, postgresNames } from './schema.ts';
 import { storedColumns } from './stored-columns.ts';
+import { resendMs } from './sure-sending.ts';
 import { createUnansweredCommits } from './unanswered-commits.ts';
 
 export interface PostgresDialectOptions {
@@ -25,6 +26,8 @@ export interface PostgresDialectOptions {
   readonly replica?: Replica | null;
   /** How many groups of the batched path may be under way at once. Default: one. */
   readonly lanes?: number;
+  /** Whether the last writes were refused by a server that only answers reads. Default: none was. */
+  readonly refusesWrites?: () => boolean;
   readonly log: Pick<Logger, 'error' | 'warn'>;
   /** Work that no other process does at the same time. */
   readonly exclusive: <T>(work: () => Promise<T>) => Promise<T>;
@@ -56,6 +59,7 @@ export const createPostgresDialect = ({
   schema,
   replica = null,
   lanes = 1,
+  refusesWrites = () => false,
   log,
   exclusive,
 }: PostgresDialectOptions): SqlDialect => {
@@ -145,6 +149,8 @@ export const createPostgresDialect = ({
     readsPastLocks: true,
     isConflict,
     isCut,
+    // A standby that stays one is no outage: what is not recorded there goes on.
+    isAway: () => outage.isKnown || (refusesWrites() && outage.wasLostWithin(resendMs)),
     outcomeOf,
     // It finds out by itself, by autovacuum.
     describeSelectivity: async () => undefined,

@@ -88,6 +88,7 @@ export const openPostgres = (
     replica,
     schema,
     lanes: lanesOf(most),
+    refusesWrites: () => condition.trouble === 'read-only',
     log,
     exclusive: migrationLock(server, schema),
   });

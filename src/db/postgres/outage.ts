@@ -6,6 +6,9 @@ export type Patience = () => Promise<boolean>;
 const firstPauseMs = 4;
 const longestPauseMs = 500;
 
+/** What a request waits for a server that has just gone away: a restart, or another way to it, takes no longer. */
+export const reconnectMs = 5000;
+
 /** How long the server of this process has been away, and with it how long it makes sense to wait for it. */
 export const createOutage = () => {
   let since: number | null = null;
@@ -24,6 +27,10 @@ export const createOutage = () => {
     },
     /** Whether who answers now may be another server than the one before, which was there so long ago. */
     wasLostWithin: (ms: number): boolean => performance.now() - lostAt < ms,
+    /** Whether nobody could be asked for longer than a restart or a pooler takes; who comes now does not wait for it. */
+    get isKnown(): boolean {
+      return since !== null && performance.now() - since >= reconnectMs;
+    },
     answered(): void {
       since = null;
       hasAnswered = true;

@@ -27,28 +27,40 @@ export const watchPostgres = (
   condition: StoreCondition,
   look: () => Promise<unknown>,
 ) => {
-  let running: Promise<void> | null = null;
-  const turn = async (): Promise<void> => {
+  let looking: Promise<void> | null = null;
+  let probing: Promise<void> | null = null;
+  const probe = async (): Promise<void> => {
     try {
-      // First, since it is bounded: a write may wait for as long as a statement may.
-      await look();
-      if (condition.trouble === null) return;
       await dialect.probeWrite();
       condition.works();
     } catch (error) {
       condition.failed(error);
     }
   };
+  const turn = async (): Promise<void> => {
+    try {
+      await look();
+    } catch (error) {
+      condition.failed(error);
+      return;
+    }
+    if (condition.trouble === null) return;
+    // A write may wait for as long as a statement may; whether the server answers is looked at meanwhile, too.
+    probing ??= probe().finally(() => {
+      probing = null;
+    });
+  };
   const timer = setInterval(() => {
-    running ??= turn().finally(() => {
-      running = null;
+    looking ??= turn().finally(() => {
+      looking = null;
     });
   }, intervalMs);
   timer.unref();
   return {
     async stop(): Promise<void> {
       clearInterval(timer);
-      await running;
+      await looking;
+      await probing;
     },
   };
 };

@@ -38,7 +38,7 @@ interface Course {
 }
 
 /** What a run in progress waits until the server is back. A failover takes less, and its caller waits for longer answers. */
-const resendMs = 30_000;
+export const resendMs = 30_000;
 // A server that is there and takes nobody in is no outage: others have its connections for as long as they like.
 const refusedMs = 5000;
 const maxConflicts = 5;

@@ -18,6 +18,9 @@ const protectedTables = {
   approvals: { tenant: 'Key', key: ['id'], columns: ['arguments', 'presentation'] },
   approval_handovers: { tenant: 'Column', key: ['run_id'], columns: ['context'] },
   jobs: { tenant: 'Column', key: ['id'], columns: ['payload'] },
+  job_items: { tenant: 'Column', key: ['job_id', 'seq'], columns: ['input'] },
+  schedules: { tenant: 'Key', key: ['name'], columns: ['payload'] },
+  webhooks: { tenant: 'Key', key: ['name'], columns: ['headers'] },
   // Headers name the run, by which an erasure finds its answers.
   idempotency_keys: { tenant: 'Key', key: ['key'], columns: ['body'] },
   response_cache: { tenant: 'Column', key: ['id'], columns: ['answer'] },

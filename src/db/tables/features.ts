@@ -1,6 +1,8 @@
 import { accessTables } from './access.ts';
 import { approvalTables } from './approvals.ts';
+import { arrivingWorkTables } from './arriving-work.ts';
 import { contentTables } from './contents.ts';
+import { modelHealthTables } from './model-health.ts';
 import { quotaTables } from './quotas.ts';
 import { retentionTables } from './retention.ts';
 import { runCancelTables } from './run-cancels.ts';
@@ -25,7 +27,9 @@ interface RunTraceRow {
 export const featureTables = {
   ...accessTables,
   ...approvalTables,
+  ...arrivingWorkTables,
   ...contentTables,
+  ...modelHealthTables,
   ...quotaTables,
   ...retentionTables,
   ...runCancelTables,

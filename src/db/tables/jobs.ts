@@ -19,6 +19,13 @@ export interface JobRow {
   /** Set on a job that a worker is to stop. */
   cancel_requested_at: number | null;
   cancel_requested_by: string | null;
+  schedule_id: string | null;
+  /** Which occurrence of its schedule it is; null: it was asked for. */
+  occurrence_at: number | null;
+  total_items: number;
+  /** Completed ones only. */
+  done_items: number;
+  failed_items: number;
 }
 
 /** Which process does a background service's work. */

@@ -23,16 +23,16 @@ export interface SessionRow {
   summary: string | null;
 }
 
-/** A run that waits for a session which several processes share; it goes as the run takes the session. */
+/** A run that waits for a session which several processes share, or has waited for the one that it has; it goes as the run ends. */
 export interface SessionPlaceRow {
   tenant_id: string;
   session_id: string;
   run_id: string;
   /** 0: before all others, for a run that stops the one in progress; else 1. */
   rank: number;
-  /** Of equal ranks the first to come is the next. */
+  /** Of equal ranks the first to come is the next: a number that goes up within the line, and no time. */
   arrived_at: number;
-  /** Without a renewal the place is nobody's after this. */
+  /** Without a renewal the place is nobody's after this, unless the run has a job that is open. */
   kept_until: number;
 }
 

@@ -2,7 +2,7 @@ import type { FrameSource } from '../../contract/operation.ts';
 import type { StopSwitch } from '../../core/emergency.ts';
 import type { LazyUnit } from '../../db/batched-writes.ts';
 import type { Statement } from '../../db/statement.ts';
-import type { ActiveRun, RunPlan } from '../active-run.ts';
+import type { ActiveRun, RunOutcome, RunPlan } from '../active-run.ts';
 import type { AgentMemory, RunAttachments } from '../context/index.ts';
 import type { ContentGuards, Pause, QuotaPorts, TreeLimits } from '../control/index.ts';
 import type { LateClosing, RecordPorts, RunListeners, UnitFailure } from '../record/index.ts';
@@ -13,6 +13,8 @@ import type { ChildPorts, TurnPorts } from '../turn/index.ts';
 export interface UnfinishedRuns {
   /** Writes that put the run back in line for another attempt; null when this was its last. */
   requeue(plan: RunPlan, failure: RunFailure): readonly Statement[] | null;
+  /** Writes that put the run back in line for an attempt that counts in place of this one; null: its job is not its own. */
+  postpone(plan: RunPlan, failure: RunFailure): readonly Statement[] | null;
   /** Writes that have the turn of a closed run continued by another run; none when it is not. */
   continuation(plan: RunPlan, failure: RunFailure): readonly Statement[];
   /** The principal as it is stored with a turn. */
@@ -22,6 +24,16 @@ export interface UnfinishedRuns {
 /** What is kept of a pause beside the session: written in the unit that closes the run. */
 export interface PauseJournal {
   opened(run: ActiveRun, pause: Pause, now: number): readonly Statement[];
+}
+
+/** Tells receivers outside the service how root runs end, in the unit of that end; of other runs it tells nothing. */
+export interface RunEnds {
+  /** Null: it is known who listens. Else it resolves once that was read, or could not be; it never rejects. */
+  current(): Promise<void> | null;
+  /** Writes for the unit; none where nobody listens. `at`: epoch milliseconds. */
+  closing(run: ActiveRun, end: Pick<RunOutcome, 'status' | 'error'>, at: number): readonly Statement[];
+  /** After the commit of that unit. */
+  closed(run: ActiveRun, status: RunOutcome['status']): void;
 }
 
 /** What the first writes of a run need. */
@@ -40,6 +52,8 @@ export interface OpeningPorts extends RecordPorts {
 export interface ClosingPorts extends RecordPorts, QuotaPorts {
   readonly unfinished: UnfinishedRuns;
   readonly pauses: PauseJournal;
+  /** Null: nobody outside is told. */
+  readonly ends: RunEnds | null;
   readonly memory: AgentMemory;
 }
 

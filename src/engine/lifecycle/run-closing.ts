@@ -147,10 +147,30 @@ const openResultsToKeep = (
   return recordToolPayloads && parts.every(isWhole) ? parts : null;
 };
 
+/** What is read before the writes of an end are made; null: nothing. */
+const readBeforeEnd = (run: ActiveRun, ports: ClosingPorts): Promise<unknown> | null => {
+  const announced = announceThresholds(run, ports);
+  const listening = ports.ends?.current() ?? null;
+  return announced === null || listening === null ? (announced ?? listening) : Promise.all([announced, listening]);
+};
+
+/** What tells receivers outside of the end. Made once: a log may ask for its writes more than once. */
+const toldEnd = (
+  run: ActiveRun,
+  { ends, settings }: ClosingPorts,
+  status: RunOutcome['status'],
+  at: number,
+  error: RunOutcome['error'],
+) => {
+  const told = ends?.closing(run, { status, error }, at) ?? [];
+  // Where runs are not recorded there is no other unit.
+  return settings.recording.enabled ? { always: [], recorded: told } : { always: told, recorded: [] };
+};
+
 /** Writes the end of a run: session, row and terminal event in one unit. */
 export const closeRun = async (run: ActiveRun, ports: ClosingPorts, ending: Ending): Promise<RunOutcome> => {
-  const announced = announceThresholds(run, ports);
-  if (announced !== null) await announced;
+  const reading = readBeforeEnd(run, ports);
+  if (reading !== null) await reading;
   const now = ports.now();
   const durationMs = now - run.startedAt;
   const usage = reportedUsage(run.usage);
@@ -166,9 +186,15 @@ export const closeRun = async (run: ActiveRun, ports: ClosingPorts, ending: Endi
   describeEnd(run, ending.status, error?.type ?? null, usage);
   const stored = run.callRecord?.stored(openResultsToKeep(run, ports, sessionKeepsTurn(run, ending))) ?? null;
   const calls = stored === null ? [] : [ports.journal.modelCalls(run.plan.tenantId, run.id, stored)];
+  const told = toldEnd(run, ports, ending.status, now, error);
   const result = await run.log.close(type, members, {
     notice: ending.status === 'Failed' ? errorFrame(ending.failure) : null,
-    always: [...sessionStatements(run, ports, ending), ...memoryStatements(run, ports), ...unrecordedUse(run, ports)],
+    always: [
+      ...sessionStatements(run, ports, ending),
+      ...memoryStatements(run, ports),
+      ...unrecordedUse(run, ports),
+      ...told.always,
+    ],
     recorded: (eventCount) => [
       ...ports.journal.closed({
         id: run.id,
@@ -190,6 +216,7 @@ export const closeRun = async (run: ActiveRun, ports: ClosingPorts, ending: Endi
       ...traceStatements(run, ports, ending.status),
       ...drops,
       ...continued,
+      ...told.recorded,
     ],
   });
   if (result === 'lost') return abandonRun(run, ports);
@@ -202,6 +229,7 @@ export const closeRun = async (run: ActiveRun, ports: ClosingPorts, ending: Endi
     );
     return closeRun(run, ports, { status: 'Failed', failure: conflict });
   }
+  ports.ends?.closed(run, ending.status);
   countEnd(run, ports, ending, durationMs);
   run.trace?.close(run.trace.span, error?.type ?? null);
   return {

@@ -12,7 +12,15 @@ import { announceWaiting, closeRun, endingOf } from './run-closing.ts';
 import { appendStart, loadAttachments, messageOf, openedRow } from './run-opening.ts';
 import { rowRefused, tellEnd } from './run-quota-use.ts';
 import { warningFrames } from './run-warnings.ts';
-import { abandonRun, requeueRun, startSteps, stepsFor } from './unfinished-run.ts';
+import {
+  abandonRun,
+  isJobUnstored,
+  notStarted,
+  postponeRun,
+  requeueRun,
+  startSteps,
+  stepsFor,
+} from './unfinished-run.ts';
 
 /** Runs that execute in this process; those of others are rows, with their signs of life. */
 export interface LiveRuns {
@@ -40,6 +48,16 @@ const watchClock = (run: ActiveRun, ports: EnginePorts): Timer | null => {
     const failure = new RunFailure('QuotaExceeded', 'budget_exceeded', 'The run tree has used its time.');
     run.stop({ kind: 'fail', failure });
   });
+};
+
+/** What becomes of a run that stopped, or met an error. */
+const endAfter = async (run: ActiveRun, ports: EnginePorts, error: unknown): Promise<RunOutcome> => {
+  if (run.stopReason?.kind === 'lost') return abandonRun(run, ports);
+  const ending = endingOf(run, error);
+  if (ending.status !== 'Failed') return closeRun(run, ports, ending);
+  const { failure } = ending;
+  const queued = (await postponeRun(run, ports, failure)) ?? (await requeueRun(run, ports, failure));
+  return queued ?? closeRun(run, ports, ending);
 };
 
 /** Opens the row, runs the loop, closes the row. Never rejects. */
@@ -70,6 +88,7 @@ const execute = async (run: ActiveRun, ports: EnginePorts, children: ChildCaller
       .catch((error: unknown) => {
         // The queued row was closed by a cancel in the moment before.
         if (error instanceof ConditionFailedError) run.stop({ kind: 'cancel', cause: 'Requested', by: null });
+        else if (isJobUnstored(run, ports, error)) throw notStarted(error);
       });
     if (ports.guards !== null && guarded !== null) await refuseBlocked(run, ports.guards, guarded);
     run.signal.throwIfAborted();
@@ -79,10 +98,7 @@ const execute = async (run: ActiveRun, ports: EnginePorts, children: ChildCaller
     announceWaiting(run, ports, result);
     return await closeRun(run, ports, { status: result.status, pause: result });
   } catch (error) {
-    if (run.stopReason?.kind === 'lost') return abandonRun(run, ports);
-    const ending = endingOf(run, error);
-    const requeued = ending.status === 'Failed' ? await requeueRun(run, ports, ending.failure) : null;
-    return requeued ?? closeRun(run, ports, ending);
+    return endAfter(run, ports, error);
   } finally {
     timer?.stop();
     run.attachments.release();
@@ -139,7 +155,8 @@ export const createRunEngine = (outside: Omit<EnginePorts, 'metrics'>): RunEngin
           ports.metrics.recordingFailed(stage);
           ports.log.error({ runId, stage, error }, 'Recording of a run failed and has ended');
           const run = runs.get(runId);
-          if (stage === 'start' && run !== undefined) rowRefused(run, ports, error);
+          if (stage === 'start' && run !== undefined && !isJobUnstored(run, ports, error))
+            rowRefused(run, ports, error);
         },
       },
       {

@@ -4,7 +4,7 @@ import type { ChatMessage, TurnResume } from '../context/index.ts';
 import { createTurnSteps, type TurnSteps } from '../record/index.ts';
 import { RunFailure, storedError } from '../run-failure.ts';
 import { reportedUsage } from '../usage.ts';
-import type { ClosingPorts, OpeningPorts } from './engine-ports.ts';
+import type { ClosingPorts, EnginePorts, OpeningPorts } from './engine-ports.ts';
 
 /** Where a run stores its turn step by step; null when nobody would go on with it. */
 export const stepsFor = (plan: RunPlan, ports: OpeningPorts): TurnSteps | null => {
@@ -84,9 +84,40 @@ export const requeueRun = async (
   const statements = ports.unfinished.requeue(run.plan, failure);
   if (statements === null) return null;
   logFailure(run, ports, failure);
-  const freed = run.session?.release() ?? [];
+  const freed = run.session?.stepBack() ?? [];
   if (!(await run.log.suspend([...statements, ...freed]))) return null;
   return outcomeOf(run, 'Queued', failure, ports.now());
+};
+
+/** What fails because the store is away, or cannot say what the run has to know. */
+const awayTypes: ReadonlySet<string> = new Set(['store_unavailable', 'quotas_unreadable']);
+
+/** Whether nobody waits for this run but its job, and the store did not take a unit of it because it is away. */
+export const isJobUnstored = ({ plan }: ActiveRun, ports: Pick<EnginePorts, 'failureOf'>, error: unknown): boolean =>
+  plan.job !== null && ports.failureOf(error) === 'away';
+
+/** The start of a job's run that the store did not take: it is made once more, and not without its record. */
+export const notStarted = (cause: unknown): RunFailure =>
+  new RunFailure('Infrastructure', 'store_unavailable', 'The store did not take the start of the run.', { cause });
+
+/**
+ * Puts the run of a job back in line that has met a store that is away before anything came of it: nobody waits for its
+ * answer, so it has the time. Null: it has done something, or fails for another reason.
+ */
+export const postponeRun = async (
+  run: ActiveRun,
+  ports: ClosingPorts,
+  failure: RunFailure,
+): Promise<RunOutcome | null> => {
+  if (run.plan.job === null || run.hasActed || run.blocked !== null || !awayTypes.has(failure.type)) return null;
+  logFailure(run, ports, failure);
+  const outcome = outcomeOf(run, 'Queued', failure, ports.now());
+  const queued = ports.unfinished.postpone(run.plan, failure);
+  const back = queued === null ? null : [...queued, ...(run.session?.stepBack() ?? [])];
+  if (back !== null && run.log.recording && (await run.log.suspend(back))) return outcome;
+  // What was sent may still come to the store: the next attempt finds it there.
+  run.log.abandon();
+  return { ...outcome, unstarted: failure };
 };
 
 /** Leaves the run to the process that has closed it, or has its job now. */

@@ -48,6 +48,8 @@ export interface OpenedRun {
   readonly input: readonly ChatMessage[] | null;
   /** Stored with the input. */
   readonly inputContext?: RunInputContext;
+  /** False: it counts for no quota. Default: true. */
+  readonly isCounted?: boolean;
 }
 
 export interface ClosedRun {
@@ -160,6 +162,8 @@ export interface SessionTurn {
   save(messages: readonly ChatMessage[], summary: KeptSummary | null, now: number): readonly Statement[];
   /** Frees the session and stores nothing. */
   release(): readonly Statement[];
+  /** The same for a run that comes back: it keeps its place in line. */
+  stepBack(): readonly Statement[];
   /** Called once the run has closed. */
   ended(): void;
 }

@@ -76,6 +76,8 @@ export const agentsFeature = (deps: AgentsDeps) => {
     /** Agents that a tenant sees. */
     count: async (tenantId: string) => (await catalog.list(tenantId)).length,
     handlers: agentService({ ...deps, store, catalog, versions, estimate }),
+    /** Whether a tenant sees an agent of this name. */
+    exists: async (tenantId: string, name: string) => (await catalog.find(tenantId, name)) !== null,
     /** Where the engine gets compiled agents from. */
     source,
     variants: createAgentVariants({ catalog, store, source, references }),

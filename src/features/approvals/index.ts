@@ -11,6 +11,7 @@ import { type ApprovalPolicy, type ApprovalPresenter, createApprovalGate } from 
 import type { AuditLog } from '../audit/index.ts';
 import type { GuardsFeature } from '../guards/index.ts';
 import type { Mailbox, SessionAccess, SessionWaits } from '../sessions/index.ts';
+import type { WebhookEvents } from '../webhooks/index.ts';
 import { type Continuations, createApprovalDecisions, statusAt } from './approval-decisions.ts';
 import { createApprovalExpiration } from './approval-expiration.ts';
 import { createApprovalMetrics } from './approval-metrics.ts';
@@ -32,6 +33,8 @@ export interface ApprovalsDeps {
   /** By the name of their tool. */
   readonly presenters: ReadonlyMap<string, ApprovalPresenter>;
   readonly continuations: Continuations;
+  /** Who is told of what waits for a decision. */
+  readonly events: Pick<WebhookEvents, 'deliveries'>;
   readonly waits: SessionWaits;
   readonly guards: Pick<GuardsFeature, 'inspectRequest'>;
   /** What a continuation takes over from the run that paused, as JSON. */
@@ -81,6 +84,7 @@ export const approvalsFeature = (deps: ApprovalsDeps) => {
     pauseJournal: createPauseJournal({
       requests,
       approvals: store,
+      events: deps.events,
       contextOf: deps.contextOf,
       recordToolPayloads: recording.RecordToolPayloads,
       expiresAfterMs: settings.ExpirationEnabled ? settings.DefaultExpiration : null,

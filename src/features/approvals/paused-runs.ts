@@ -1,15 +1,18 @@
 import { canonicalJson } from '../../core/documents/canonical-json.ts';
+import { isoTimeOrNull } from '../../core/iso-time.ts';
 import type { Statement } from '../../db/statement.ts';
 import type { ActiveRun, RunPlan } from '../../engine/active-run.ts';
 import type { Pause, WaitingCall } from '../../engine/control/index.ts';
 import type { PauseJournal } from '../../engine/lifecycle/index.ts';
 import type { SessionRequestStore } from '../sessions/index.ts';
+import type { WebhookEvents } from '../webhooks/index.ts';
 import type { ApprovalStore } from './approvals.store.ts';
 import { argumentsHash } from './argument-conditions.rules.ts';
 
 export interface PausedRunDeps {
   readonly requests: SessionRequestStore;
   readonly approvals: ApprovalStore;
+  readonly events: Pick<WebhookEvents, 'deliveries'>;
   /** What a continuation takes over from its source: attribution, principal, parameters. */
   contextOf(plan: RunPlan): unknown;
   readonly recordToolPayloads: boolean;
@@ -20,7 +23,7 @@ export interface PausedRunDeps {
 
 /** What is stored with the end of a run that waits: its open requests and, for a queued run, the mailbox. */
 export const createPauseJournal = (deps: PausedRunDeps): PauseJournal => {
-  const { requests, approvals, newId } = deps;
+  const { requests, approvals, events, newId } = deps;
 
   const request = (run: ActiveRun, sessionId: string, waiting: WaitingCall, position: number, now: number) =>
     requests.inserted({
@@ -38,9 +41,12 @@ export const createPauseJournal = (deps: PausedRunDeps): PauseJournal => {
       created_at: now,
     });
 
-  const mailboxRow = (run: ActiveRun, sessionId: string, waiting: WaitingCall, now: number): Statement =>
-    approvals.inserted({
-      id: newId(),
+  /** A row of the mailbox, and what tells of it. */
+  const mailboxRow = (run: ActiveRun, sessionId: string, waiting: WaitingCall, now: number): readonly Statement[] => {
+    const id = newId();
+    const expiresAt = deps.expiresAfterMs === null ? null : now + deps.expiresAfterMs;
+    const row = approvals.inserted({
+      id,
       tenant_id: run.plan.tenantId,
       run_id: run.id,
       agent_name: run.plan.agent.name,
@@ -55,9 +61,21 @@ export const createPauseJournal = (deps: PausedRunDeps): PauseJournal => {
       decided_by: null,
       decided_at: null,
       reason: null,
-      expires_at: deps.expiresAfterMs === null ? null : now + deps.expiresAfterMs,
+      expires_at: expiresAt,
       created_at: now,
     });
+    const { tenantId, agent } = run.plan;
+    const told = {
+      approvalId: id,
+      requestId: waiting.requestId,
+      runId: run.id,
+      sessionId,
+      agentName: agent.name,
+      toolName: waiting.call.toolName,
+      expiresAt: isoTimeOrNull(expiresAt),
+    };
+    return [row, ...events.deliveries(tenantId, 'approval.pending', now, told)];
+  };
 
   const handover = (run: ActiveRun, sessionId: string, now: number): Statement =>
     approvals.handoverInserted({
@@ -83,7 +101,7 @@ export const createPauseJournal = (deps: PausedRunDeps): PauseJournal => {
       if (run.plan.job === null || pause.status !== 'AwaitingApproval') return rows;
       return [
         ...rows,
-        ...pause.calls.map((waiting) => mailboxRow(run, sessionId, waiting, now)),
+        ...pause.calls.flatMap((waiting) => mailboxRow(run, sessionId, waiting, now)),
         handover(run, sessionId, now),
       ];
     },

@@ -213,10 +213,27 @@ const markErased = async (db: Db, { tenantId, runs }: SubjectScope): Promise<voi
     .execute();
 };
 
+/** What items of jobs were asked to do, with the payload that has them all; the items themselves tell how they ended. */
+const deleteInputs = async (db: Db, { runs }: SubjectScope): Promise<void> => {
+  const ofItems = runs.filter(({ id, job_id: jobId }) => jobId !== null && jobId !== id);
+  for (const chunk of chunks(ofItems)) {
+    const jobIds = [...new Set(chunk.flatMap(({ job_id: jobId }) => jobId ?? []))];
+    const runIds = chunk.map(({ id }) => id);
+    await db
+      .updateTable('job_items')
+      .set({ input: null })
+      .where('job_id', 'in', jobIds)
+      .where('run_id', 'in', runIds)
+      .execute();
+    await db.updateTable('jobs').set({ payload: null }).where('id', 'in', jobIds).execute();
+  }
+};
+
 const deleteSubject = async (db: Db, dialect: SqlDialect, scope: SubjectScope): Promise<void> => {
   const { tenantId } = scope;
   await deleteAnswers(db, dialect, scope);
   await markErased(db, scope);
+  await deleteInputs(db, scope);
   for (const { conversation_id: id } of scope.sessions) await deleteMessages(db, id);
   for (const ids of chunks(scope.runs.map(({ id }) => id))) {
     for (const table of hanging)

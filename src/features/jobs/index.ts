@@ -4,6 +4,17 @@ import { type JobServiceDeps, jobService } from './jobs.service.ts';
 
 export const jobsFeature = (deps: JobServiceDeps) => ({ handlers: jobService(deps) });
 
-export type { JobWork } from './jobs.service.ts';
+export { itemPages } from './item-pages.ts';
+export { itemsOutcome } from './items-outcome.ts';
+export { type JobItem, type JobItemEnd, type JobItemStore, jobItemStore } from './job-items.store.ts';
+export { internalJobKeys, type JobWork, toJobRecord } from './jobs.service.ts';
 export { type JobStore, jobStore } from './jobs.store.ts';
+export {
+  type ModuleJob,
+  type ModuleJobHandler,
+  type ModuleJobItem,
+  type ModuleJobResult,
+  moduleJobHandler,
+} from './module-jobs.ts';
+export { type NewScheduledJob, scheduledJobStore } from './scheduled-jobs.store.ts';
 export { serviceLeaseStore } from './service-leases.store.ts';

@@ -34,6 +34,9 @@ const freeJobs = (db: StoreHandle['db'], which: Free, { now, choice: { only, ful
   return free.orderBy('scheduled_for').orderBy('id');
 };
 
+/** A job says why it waits until it is taken, or canceled. */
+export const noWait = { error_code: null, error_message: null } as const;
+
 const takenBy =
   ({ owner, now, leaseUntil }: Claim) =>
   (eb: JobExpressions) => ({
@@ -42,6 +45,7 @@ const takenBy =
     lease_until: leaseUntil,
     attempt: eb('attempt', '+', 1),
     started_at: eb.fn.coalesce('started_at', eb.val(now)),
+    ...noWait,
   });
 
 /** Claims where a read cannot leave out what others are about to take: it chooses first, and takes what is still free. */

@@ -6,8 +6,9 @@ import { isoTime, isoTimeOrNull } from '../../core/iso-time.ts';
 import type { Logger } from '../../core/logger.ts';
 import type { JobRow } from '../../db/tables/jobs.ts';
 import type { SessionAccess } from '../sessions/index.ts';
+import type { JobItem, JobItemStore } from './job-items.store.ts';
 import type { jobOperations } from './jobs.operations.ts';
-import type { JobRecord } from './jobs.schema.ts';
+import type { JobDetailResponse, JobRecord } from './jobs.schema.ts';
 import type { JobStore } from './jobs.store.ts';
 
 /** What a job works on, as its feature knows it. */
@@ -24,6 +25,7 @@ export interface JobWork {
 
 export interface JobServiceDeps {
   readonly store: Pick<JobStore, 'find' | 'list' | 'payloadOf' | 'requestCancel' | 'withPayloads'>;
+  readonly items: Pick<JobItemStore, 'all'>;
   readonly work: JobWork;
   readonly owners: Pick<SessionAccess, 'listOwner'>;
   /** Called when a worker, of this process or of another one, has the job that is to stop. */
@@ -32,8 +34,8 @@ export interface JobServiceDeps {
   readonly now: () => number;
 }
 
-/** Their payloads hold messages, which the scope of jobs does not open. */
-const internalKeys: ReadonlySet<string> = new Set([
+/** Of the service itself. Their payloads hold messages, which the scope of jobs does not open. */
+export const internalJobKeys: ReadonlySet<string> = new Set([
   'acp.agent-run',
   'acp.approval-resume',
   'acp.run-continuation',
@@ -44,18 +46,18 @@ const internalKeys: ReadonlySet<string> = new Set([
 // A job may go back in line while it is cancelled, because its session waits; hardly twice in a row.
 const maxTries = 5;
 
-const toRecord = (row: JobRow, payload: unknown): JobRecord => ({
+export const toJobRecord = (row: JobRow, payload: unknown): JobRecord => ({
   id: row.id,
   tenantId: row.tenant_id,
-  scheduleId: null,
+  scheduleId: row.schedule_id,
   handlerKey: row.handler_key,
   lane: row.lane,
   targetName: row.target_name,
   status: row.status as JobRecord['status'],
   payload: payload as Json,
-  totalItems: 0,
-  doneItems: 0,
-  failedItems: 0,
+  totalItems: row.total_items,
+  doneItems: row.done_items,
+  failedItems: row.failed_items,
   attempt: row.attempt,
   maxAttempts: row.max_attempts,
   leaseOwner: row.lease_owner,
@@ -68,11 +70,21 @@ const toRecord = (row: JobRow, payload: unknown): JobRecord => ({
   createdAt: isoTime(row.created_at),
 });
 
+const toItemRecord = (item: JobItem, hidesInput: boolean): JobDetailResponse['items'][number] => ({
+  id: item.id,
+  jobId: item.jobId,
+  seq: item.seq,
+  input: (hidesInput ? null : item.input) as Json,
+  runId: item.runId,
+  status: item.status,
+  error: item.error,
+});
+
 const notFound = (): AcpError => new AcpError('not-found', 'There is no job with this id.');
 
 export const jobService = (deps: JobServiceDeps): Handlers<typeof jobOperations> => {
   const { store, work, owners, heedCancel, log, now } = deps;
-  const hidesPayload = (row: JobRow): boolean => internalKeys.has(row.handler_key);
+  const hidesPayload = (row: JobRow): boolean => internalJobKeys.has(row.handler_key);
 
   const find = async (context: CallContext, id: string): Promise<JobRow> => {
     const row = await store.find(context.tenantId, id.toLowerCase());
@@ -82,9 +94,8 @@ export const jobService = (deps: JobServiceDeps): Handlers<typeof jobOperations>
 
   return {
     async list({ tenantId, principal }, { query }) {
-      const { scheduleId, skip: _skip, take: _take, ...exact } = query;
-      // No job of this version comes from a schedule.
-      if (scheduleId !== undefined) return ok([]);
+      const { scheduleId, skip: _skip, take: _take, ...others } = query;
+      const exact = scheduleId === undefined ? others : { ...others, scheduleId: scheduleId.toLowerCase() };
       const ownerId = owners.listOwner(principal);
       const owned = ownerId === null ? null : { ownerId, runKeys: work.runKeys };
       const stored = await store.list(tenantId, { ...exact, ...clampPaging(query), owned });
@@ -95,12 +106,17 @@ export const jobService = (deps: JobServiceDeps): Handlers<typeof jobOperations>
           { tenantId, jobs: unreadable.count, error: unreadable.error },
           'Listed jobs lack payloads that cannot be decrypted',
         );
-      return ok(rows.map((row) => toRecord(row, row.payload === null ? null : JSON.parse(row.payload))));
+      return ok(rows.map((row) => toJobRecord(row, row.payload === null ? null : JSON.parse(row.payload))));
     },
 
     async get(context, { params }) {
       const row = await find(context, params.id);
-      return ok({ job: toRecord(row, hidesPayload(row) ? null : store.payloadOf(row)), items: [] });
+      const items = row.total_items === 0 ? [] : await deps.items.all(row.tenant_id, row.id);
+      const hides = hidesPayload(row);
+      return ok({
+        job: toJobRecord(row, hides ? null : store.payloadOf(row)),
+        items: items.map((item) => toItemRecord(item, hides)),
+      });
     },
 
     async cancel(context, { params }) {

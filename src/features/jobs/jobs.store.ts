@@ -1,9 +1,11 @@
+import type { ExpressionBuilder } from 'kysely';
 import { defineStore, type StoreOf } from '../../db/define-store.ts';
 import type { OpenedList } from '../../db/protection/protected-rows.ts';
 import { ConditionFailedError, insertStatement, updateStatement } from '../../db/statement.ts';
 import type { JobRow } from '../../db/tables/jobs.ts';
-import type { JobLease, JobQueue, QueuedJob } from '../../scheduler/job-queue.ts';
-import { chooseThenTake, lapsed, takeWhatIsLeft } from './job-claims.store.ts';
+import type { Tables } from '../../db/tables.ts';
+import type { JobLease, JobQueue, JobWait, QueuedJob, WaitingJob } from '../../scheduler/job-queue.ts';
+import { chooseThenTake, lapsed, noWait, takeWhatIsLeft } from './job-claims.store.ts';
 
 export interface NewJob
   extends Pick<QueuedJob, 'id' | 'tenantId' | 'handlerKey' | 'lane' | 'targetName' | 'payload' | 'maxAttempts'> {
@@ -13,6 +15,7 @@ export interface NewJob
 export interface JobFilter {
   readonly handlerKey?: string;
   readonly status?: string;
+  readonly scheduleId?: string;
   readonly lane?: string;
   /** Jobs of these keys only where the run of the job is this owner's; null: all. */
   readonly owned: { readonly ownerId: string; readonly runKeys: readonly string[] } | null;
@@ -20,17 +23,16 @@ export interface JobFilter {
   readonly take: number;
 }
 
-/** Rows of jobs that one worker has in these attempts. */
-const ofOneOwner = async <R extends Pick<JobRow, 'id' | 'attempt'>>(
-  leases: readonly JobLease[],
-  read: (ids: readonly string[], owner: string) => Promise<readonly R[]>,
-): Promise<readonly R[]> => {
-  const [first] = leases;
-  if (first === undefined) return [];
-  const attempts = new Map(leases.map(({ id, attempt }) => [id, attempt]));
-  const rows = await read([...attempts.keys()], first.leaseOwner);
-  return rows.filter(({ id, attempt }) => attempts.get(id) === attempt);
-};
+/**
+ * Jobs that one worker has in these attempts: it may have lost a job and have taken it again, and then another attempt has
+ * the lease.
+ */
+const isOneOf = (eb: ExpressionBuilder<Tables, 'jobs'>, leases: readonly JobLease[]) =>
+  eb.or(
+    leases.map(({ id, leaseOwner, attempt }) =>
+      eb.and([eb('id', '=', id), eb('lease_owner', '=', leaseOwner), eb('attempt', '=', attempt)]),
+    ),
+  );
 
 export const jobStore = defineStore((storage) => {
   /** What the job was given; null once it has ended. */
@@ -55,13 +57,16 @@ export const jobStore = defineStore((storage) => {
     waitedMs,
   });
   const noLease = { lease_owner: null, lease_until: null } as const;
-  const expiredLease = {
+  /** What internal jobs hold is nobody's any more once they have ended; that of a schedule's job is shown with it. */
+  const shownPayload = (eb: ExpressionBuilder<Tables, 'jobs'>) =>
+    eb.case().when('schedule_id', 'is', null).then(null).else(eb.ref('payload')).end();
+  const expiredLease = (eb: ExpressionBuilder<Tables, 'jobs'>) => ({
     status: 'Failed',
     error_code: 'lease-expired',
     error_message: 'The process that worked on the job ended before the job did.',
-    payload: null,
+    payload: shownPayload(eb),
     ...noLease,
-  } as const;
+  });
   const leaseOf = (row: JobRow): JobLease => ({
     id: row.id,
     leaseOwner: row.lease_owner ?? '',
@@ -76,21 +81,40 @@ export const jobStore = defineStore((storage) => {
       .where('attempt', '=', attempt);
   const end = (lease: JobLease, values: Partial<JobRow>) =>
     held(lease)
-      .set({ ...values, ...noLease })
+      .set((eb) => ({ ...values, payload: shownPayload(eb), ...noLease }))
       .execute();
+  /** Puts a job back in line that waits for the store; without effect when another attempt has it. */
+  const postponed = updateStatement(
+    storage.db,
+    'jobs',
+    (
+      { id, leaseOwner, attempt, maxAttempts }: WaitingJob,
+      scheduledFor: number,
+      { code, message, isSpent }: JobWait,
+    ) => ({
+      set: {
+        status: 'Pending',
+        attempt: isSpent ? attempt : attempt - 1,
+        max_attempts: isSpent ? maxAttempts + 1 : maxAttempts,
+        scheduled_for: scheduledFor,
+        error_code: code,
+        error_message: message,
+        ...noLease,
+      },
+      where: { id, lease_owner: leaseOwner, attempt },
+    }),
+  );
   const take = (storage.dialect.readsPastLocks ? takeWhatIsLeft : chooseThenTake)(storage);
 
   const queue: JobQueue = {
     async cancelRequests(leases) {
-      const rows = await ofOneOwner(leases, (ids, owner) =>
-        storage.db
-          .selectFrom('jobs')
-          .select(['id', 'attempt', 'cancel_requested_by'])
-          .where('id', 'in', ids)
-          .where('lease_owner', '=', owner)
-          .where('cancel_requested_at', 'is not', null)
-          .execute(),
-      );
+      if (leases.length === 0) return [];
+      const rows = await storage.db
+        .selectFrom('jobs')
+        .select(['id', 'cancel_requested_by'])
+        .where((eb) => isOneOf(eb, leases))
+        .where('cancel_requested_at', 'is not', null)
+        .execute();
       return rows.map((row) => ({ id: row.id, by: row.cancel_requested_by }));
     },
     async claim(owner, now, leaseUntil, limit, choice) {
@@ -101,22 +125,20 @@ export const jobStore = defineStore((storage) => {
     async expire(now, except) {
       let query = storage.db
         .updateTable('jobs')
-        .set({ ...expiredLease, completed_at: now })
+        .set((eb) => ({ ...expiredLease(eb), completed_at: now }))
         .where((eb) => lapsed(eb, now))
         .whereRef('attempt', '>=', 'max_attempts');
       if (except.length > 0) query = query.where('id', 'not in', except);
       return (await query.returningAll().execute()).map((row) => toJob(row, null));
     },
     async renew(leases, leaseUntil) {
-      const rows = await ofOneOwner(leases, (ids, owner) =>
-        storage.db
-          .updateTable('jobs')
-          .set({ lease_until: leaseUntil })
-          .where('id', 'in', ids)
-          .where('lease_owner', '=', owner)
-          .returning(['id', 'attempt'])
-          .execute(),
-      );
+      if (leases.length === 0) return [];
+      const rows = await storage.db
+        .updateTable('jobs')
+        .set({ lease_until: leaseUntil })
+        .where((eb) => isOneOf(eb, leases))
+        .returning('id')
+        .execute();
       return rows.map((row) => row.id);
     },
     async begin(lease) {
@@ -124,22 +146,18 @@ export const jobStore = defineStore((storage) => {
       return numUpdatedRows > 0n;
     },
     async complete(lease, now) {
-      await end(lease, { status: 'Completed', completed_at: now, payload: null });
+      await end(lease, { status: 'Completed', completed_at: now });
     },
     async fail(lease, now, code, message) {
-      await end(lease, {
-        status: 'Failed',
-        completed_at: now,
-        error_code: code,
-        error_message: message,
-        payload: null,
-      });
+      await end(lease, { status: 'Failed', completed_at: now, error_code: code, error_message: message });
     },
     async retry(lease, scheduledFor) {
-      await end(lease, { status: 'Pending', scheduled_for: scheduledFor });
+      await held(lease)
+        .set({ status: 'Pending', scheduled_for: scheduledFor, ...noLease })
+        .execute();
     },
     async cancel(lease, now) {
-      await end(lease, { status: 'Canceled', completed_at: now, payload: null });
+      await end(lease, { status: 'Canceled', completed_at: now });
     },
     async release(lease, scheduledFor) {
       await held(lease)
@@ -147,6 +165,7 @@ export const jobStore = defineStore((storage) => {
         .$if(scheduledFor !== null, (query) => query.set({ scheduled_for: scheduledFor ?? 0 }))
         .execute();
     },
+    postpone: (...job) => storage.write([postponed(...job)]),
   };
 
   return {
@@ -169,7 +188,7 @@ export const jobStore = defineStore((storage) => {
     async cancelPending(id: string, now: number): Promise<void> {
       const { numUpdatedRows } = await storage.db
         .updateTable('jobs')
-        .set({ status: 'Canceled', completed_at: now, payload: null })
+        .set((eb) => ({ status: 'Canceled', completed_at: now, payload: shownPayload(eb), ...noWait }))
         .where('id', '=', id)
         .where('status', '=', 'Pending')
         .executeTakeFirst();
@@ -180,11 +199,12 @@ export const jobStore = defineStore((storage) => {
       set: { status: 'Pending', scheduled_for: scheduledFor, ...noLease },
       where: { id, attempt },
     })),
+    postponed,
     /** Ends a job whose attempt was lost; without effect when another one has begun. */
     async lose(id: string, attempt: number, now: number): Promise<void> {
       await storage.db
         .updateTable('jobs')
-        .set({ ...expiredLease, completed_at: now })
+        .set((eb) => ({ ...expiredLease(eb), completed_at: now }))
         .where('id', '=', id)
         .where('attempt', '=', attempt)
         .execute();
@@ -219,10 +239,12 @@ export const jobStore = defineStore((storage) => {
         .where('id', '=', id)
         .executeTakeFirst(),
     /** Newest first. */
-    list(tenantId: string, { handlerKey, status, lane, owned, skip, take }: JobFilter): Promise<readonly JobRow[]> {
+    list(tenantId: string, filter: JobFilter): Promise<readonly JobRow[]> {
+      const { handlerKey, status, scheduleId, lane, owned, skip, take } = filter;
       let query = storage.db.selectFrom('jobs').selectAll().where('tenant_id', '=', tenantId);
       if (handlerKey !== undefined) query = query.where('handler_key', '=', handlerKey);
       if (status !== undefined) query = query.where('status', '=', status);
+      if (scheduleId !== undefined) query = query.where('schedule_id', '=', scheduleId);
       if (lane !== undefined) query = query.where('lane', '=', lane);
       if (owned !== null)
         query = query.where((eb) => {

@@ -1,11 +1,13 @@
 import type { Clock, Timer } from '../../core/clock.ts';
 import { isoTimeOrNull } from '../../core/iso-time.ts';
+import type { Logger } from '../../core/logger.ts';
 import {
   type ModelListAnswer,
   type ModelProvider,
   type ModelProviders,
   shownModels,
 } from '../../providers/models/index.ts';
+import type { HealthResult, HealthResults } from './health-results.ts';
 import type { ModelProviderHealth } from './models.schema.ts';
 
 export interface ModelHealthSettings {
@@ -17,25 +19,21 @@ export interface ModelHealthSettings {
 export interface ModelHealthDeps {
   readonly providers: Pick<ModelProviders, 'list' | 'get' | 'protection'>;
   readonly settings: ModelHealthSettings;
-  readonly clock: Clock;
+  readonly clock: Pick<Clock, 'every'>;
+  readonly results: HealthResults;
+  /** The time of the store, by which processes compare what they met. */
+  readonly now: () => number;
+  readonly log: Pick<Logger, 'warn'>;
 }
 
-/** What a check found, without what the circuit says at the moment. */
-interface Check {
-  readonly status: ModelProviderHealth['status'];
-  readonly detail: string | null;
-  readonly latencyMs: number | null;
-  /** Epoch milliseconds; null: the provider has no list to ask for. */
-  readonly checkedAt: number | null;
-  readonly models: readonly string[];
-  /** Until when it is used again. */
-  readonly freshUntil: number;
-}
-
+const unread = 'the last known health could not be read';
 // The list of models is a small answer; a provider that takes longer for it is unhealthy.
 const longestCheckMs = 5000;
 
-const judged = (provider: ModelProvider, answer: ModelListAnswer): Pick<Check, 'status' | 'detail' | 'models'> => {
+const judged = (
+  provider: ModelProvider,
+  answer: ModelListAnswer,
+): Pick<HealthResult, 'status' | 'detail' | 'models'> => {
   if (answer.kind === 'none') return { status: 'Unknown', detail: 'no list of models', models: [] };
   if (answer.kind === 'failed') {
     const status = answer.httpStatus === null ? '' : `HTTP ${answer.httpStatus} `;
@@ -48,24 +46,23 @@ const judged = (provider: ModelProvider, answer: ModelListAnswer): Pick<Check, '
     : { status: 'Healthy', detail: null, models };
 };
 
-/** Health of the model providers: a cache over checks, and what the circuit breaker knows. */
-export const createModelHealth = ({ providers, settings, clock }: ModelHealthDeps) => {
-  const checks = new Map<string, Check>();
+/** Health of the model providers: the last results of checks, and what the circuit breaker of this process says. */
+export const createModelHealth = ({ providers, settings, clock, results, now, log }: ModelHealthDeps) => {
   const running = new Map<string, Promise<void>>();
   let timer: Timer | null = null;
 
   const check = async (provider: ModelProvider): Promise<void> => {
     const { listModels, timeoutMs } = provider;
     if (listModels === undefined) return;
-    const startedAt = performance.now();
+    const [askedAt, startedAt] = [now(), performance.now()];
     const limitMs = Math.min(longestCheckMs, timeoutMs ?? longestCheckMs);
     const answer = await listModels(AbortSignal.timeout(limitMs));
-    const checkedAt = clock.now();
-    checks.set(provider.name, {
+    await results.put({
       ...judged(provider, answer),
+      providerName: provider.name,
       latencyMs: Math.round(performance.now() - startedAt),
-      checkedAt,
-      freshUntil: checkedAt + settings.cacheTtlMs,
+      askedAt,
+      checkedAt: now(),
     });
   };
 
@@ -80,34 +77,46 @@ export const createModelHealth = ({ providers, settings, clock }: ModelHealthDep
 
   /** The last known health; nothing is asked. */
   const known = ({ name }: ModelProvider): ModelProviderHealth => {
-    const checked = checks.get(name);
+    const checked = results.of(name);
     const circuit = providers.protection.circuit(name);
     const status = checked?.status ?? 'Unknown';
+    const detail = results.isUnread() ? unread : (checked?.detail ?? null);
     return {
       providerName: name,
       status:
         circuit === 'open' ? 'Unhealthy' : circuit === 'half_open' && status !== 'Unhealthy' ? 'Degraded' : status,
       circuitOpen: circuit === 'open',
-      detail: circuit === 'open' ? 'circuit open' : (checked?.detail ?? null),
+      detail: circuit === 'open' ? 'circuit open' : detail,
       latencyMs: checked?.latencyMs ?? null,
       checkedAt: isoTimeOrNull(checked?.checkedAt ?? null),
       models: [...(checked?.models ?? [])],
     };
   };
 
+  const checkLogged = (provider: ModelProvider): Promise<void> =>
+    shared(provider).catch((error: unknown) => {
+      log.warn({ error, provider: provider.name }, 'The health of a model provider was checked and could not be kept');
+    });
+
   return {
     known,
+    /** Before what tells of all of them without asking any; never rejects. */
+    upToDate: results.upToDate,
     /** Asks the provider where the last result is missing or stale, or where `refresh` is true. */
     async current(provider: ModelProvider, refresh: boolean): Promise<ModelProviderHealth> {
-      const last = checks.get(provider.name);
-      if (refresh || last === undefined || last.freshUntil <= clock.now()) await shared(provider);
+      await results.refresh();
+      const last = results.of(provider.name);
+      if (refresh || last === undefined || last.checkedAt + settings.cacheTtlMs <= now()) await shared(provider);
       return known(provider);
     },
-    /** True while a circuit is open, or while providers were checked and none of them is healthy. */
+    /**
+     * True while a circuit is open, while providers were checked and none of them is healthy, and while it cannot be read
+     * what others found.
+     */
     degraded(): boolean {
-      if (providers.protection.open().size > 0) return true;
+      if (providers.protection.open().size > 0 || results.isUnread()) return true;
       // A half-open circuit alone does not count as a check.
-      const checked = providers.list().filter(({ name }) => (checks.get(name)?.status ?? 'Unknown') !== 'Unknown');
+      const checked = providers.list().filter(({ name }) => (results.of(name)?.status ?? 'Unknown') !== 'Unknown');
       return checked.length > 0 && checked.every((provider) => known(provider).status !== 'Healthy');
     },
     /** Asks all of them in the background, where that is switched on. */
@@ -115,7 +124,7 @@ export const createModelHealth = ({ providers, settings, clock }: ModelHealthDep
       start(mayAct: () => boolean): void {
         if (settings.backgroundIntervalMs === null) return;
         timer = clock.every(settings.backgroundIntervalMs, () =>
-          mayAct() ? Promise.all(providers.list().map(shared)) : undefined,
+          mayAct() ? Promise.all(providers.list().map(checkLogged)) : undefined,
         );
       },
       async stop() {

@@ -28,6 +28,7 @@ export interface ModelServiceDeps {
 
 export const modelService = ({ providers, health, allows }: ModelServiceDeps): Handlers<typeof modelOperations> => ({
   async list({ tenantId }) {
+    await health.upToDate();
     return ok(
       providers.list().map((provider) => describe(provider, health.known(provider), allows(tenantId, provider.name))),
     );

@@ -1,10 +1,12 @@
 import type { Role } from '../../contract/authority.ts';
+import { verifyWebhook } from '../../core/received-webhook.ts';
 import type { ApprovalPolicy, ApprovalPresenter, ContentGuard } from '../../engine/control/index.ts';
 import type { RunEventListener } from '../../engine/record/index.ts';
 import { type ToolAuthorizer, type ToolDefinition, ToolError } from '../../engine/tools/index.ts';
 import type { LoopCriterionEvaluator, StructuredResponseValidator } from '../../engine/turn/index.ts';
 import type { AgentDefinitionRequest } from '../agents/index.ts';
 import type { DataSubjectResolver } from '../data-subjects/index.ts';
+import type { ModuleJobHandler } from '../jobs/index.ts';
 import type { Judge } from '../judges/index.ts';
 import type { ArchiveSink } from '../retention/index.ts';
 import type { AttributionResolver } from './attribution.ts';
@@ -74,6 +76,8 @@ export interface HostModule {
   readonly eventListeners?: readonly RunEventListener[];
   /** Score finished runs when they are asked to. */
   readonly judges?: readonly Judge[];
+  /** Work that schedules start, by keys of its own. */
+  readonly jobs?: readonly ModuleJobHandler[];
   /** Says who a person is, for export and erasure; at most one module may have it. */
   readonly dataSubjectResolver?: DataSubjectResolver;
 }
@@ -88,6 +92,8 @@ export const patternGuardMark: ContentGuard = { name: 'pattern', inspect: () => 
 export const hostLibrary = {
   defineModule: <T extends HostModuleExport>(module: T): T => module,
   ToolError,
+  /** For what this or another service sends, signed by Standard Webhooks. */
+  verifyWebhook,
   /** Among `guards`, registers the pattern guard as the presence of its settings does. */
   patternGuard: (): ContentGuard => patternGuardMark,
 } as const;

@@ -79,7 +79,7 @@ export const loadHostModules = async (
     if (typeof members['name'] === 'string') name = members['name'];
     readMembers(members, path, registered, report);
   }
-  const { names, registrations, agents, skills, guards, judges, eventListeners } = registered;
+  const { names, registrations, agents, skills, guards, judges, eventListeners, jobs } = registered;
   return {
     ...soleMembersOf(registered),
     names: [...names.keys()],
@@ -95,6 +95,8 @@ export const loadHostModules = async (
     /** In the order of their registration, as the listeners are; the names are unique in any case. */
     judges: [...judges.values()],
     eventListeners: [...eventListeners.values()],
+    /** Handlers of jobs; the keys are unique, and none is the service's own. */
+    jobs: [...jobs.values()],
     /** By tool name. */
     approvalPresenters: valuesOf(registered.approvalPresenters),
     /** By agent name. */

@@ -5,6 +5,7 @@ import type { ApprovalPresenter, ContentGuard } from '../../engine/control/index
 import type { RunEventListener } from '../../engine/record/index.ts';
 import type { FieldPath, ToolDefinition, ToolRegistration } from '../../engine/tools/index.ts';
 import type { LoopCriterionEvaluator, StructuredResponseValidator } from '../../engine/turn/index.ts';
+import type { ModuleJobHandler } from '../jobs/index.ts';
 import type { Judge } from '../judges/index.ts';
 import { type HostModule, type HostSkill, patternGuardMark } from './host-module.ts';
 import type { RolePolicy } from './role-policies.ts';
@@ -38,6 +39,8 @@ export const noneRegistered = () => ({
   guards: new Map<string, FromModule<ContentGuard>>(),
   judges: new Map<string, FromModule<Judge>>(),
   eventListeners: new Map<string, FromModule<RunEventListener>>(),
+  /** By key. */
+  jobs: new Map<string, FromModule<ModuleJobHandler>>(),
   approvalPresenters: new Map<string, FromModule<ApprovalPresenter>>(),
   structuredResponseValidators: new Map<string, FromModule<StructuredResponseValidator>>(),
   loopCriteria: new Map<string, FromModule<LoopCriterionEvaluator>>(),
@@ -202,6 +205,24 @@ const readEventListeners = listOf<RunEventListener>(
   (listener) => ({ name: listener.name, onEvent: (event, run) => listener.onEvent(event, run) }),
 );
 
+const jobKey = /^[a-z0-9][a-z0-9._-]{0,127}$/;
+
+const readJobs: MemberReader = (handlers, file, into) => {
+  if (!Array.isArray(handlers) || !handlers.every((value) => isNamed(value, 'key', 'run')))
+    return 'must be a list of objects with a key and a function run';
+  for (const handler of handlers as ModuleJobHandler[]) {
+    const { key, schedulable = true } = handler;
+    if (!jobKey.test(key))
+      return `has ${JSON.stringify(key)}, which is not 1 to 128 of a-z 0-9 . _ -, starting with a letter or digit`;
+    if (key.startsWith('acp.')) return `has ${key}: keys that begin with acp. are those of the service`;
+    if (typeof schedulable !== 'boolean') return `has ${key}, whose schedulable is neither true nor false`;
+    const taken = isTaken(into.jobs.get(key), key);
+    if (taken !== null) return taken;
+    into.jobs.set(key, { file, value: { key, schedulable, run: (job, signal) => handler.run(job, signal) } });
+  }
+  return null;
+};
+
 const readers: Readonly<Record<ModuleMember, MemberReader>> = {
   tools: readTools,
   toolAuthorizer: oneOnly('toolAuthorizer'),
@@ -222,6 +243,7 @@ const readers: Readonly<Record<ModuleMember, MemberReader>> = {
   guards: readGuards,
   judges: readJudges,
   eventListeners: readEventListeners,
+  jobs: readJobs,
   dataSubjectResolver: oneOnly('dataSubjectResolver'),
 };
 

@@ -1,5 +1,6 @@
 import { AcpError, invalidField } from '../../contract/errors.ts';
 import { noContent, ok } from '../../contract/operation.ts';
+import { mayNameSecret, type SecretNameRule, secretPrefix } from '../../core/config/index.ts';
 import type { Handlers } from '../../core/context.ts';
 import { isoTime } from '../../core/iso-time.ts';
 import type { EgressPolicyRow, ProviderBindingRow } from '../../db/tables/access.ts';
@@ -11,7 +12,6 @@ import type { egressPolicyOperations, providerBindingOperations } from './provid
 import type { TenantEgressPolicyResponse, TenantProviderBindingResponse } from './provider-access.schema.ts';
 import { providerAccessStore } from './provider-access.store.ts';
 import { allowedNames, type TenantAccess } from './provider-access.ts';
-import { mayNameSecret, type SecretNameRule, secretPrefix } from './secret-names.rules.ts';
 
 export interface ProviderAccessServiceDeps {
   readonly access: TenantAccess;

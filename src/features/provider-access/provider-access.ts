@@ -1,9 +1,9 @@
+import { mayNameSecret, type SecretNameRule } from '../../core/config/index.ts';
 import { type InstanceState, tenantKey } from '../../core/instance-state.ts';
 import type { EgressPolicyRow, ProviderBindingRow } from '../../db/tables/access.ts';
 import { ModelCallError, type ModelProvider, type ModelProviders } from '../../providers/models/index.ts';
 import type { OpenedProvider } from '../../providers/models/provider-access.ts';
 import type { ProviderAccessStore } from './provider-access.store.ts';
-import { mayNameSecret, type SecretNameRule } from './secret-names.rules.ts';
 
 export interface ProviderAccessDeps {
   readonly state: Pick<InstanceState, 'table'>;

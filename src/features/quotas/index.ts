@@ -7,9 +7,11 @@ import type { Announcements } from '../../db/announcements.ts';
 import type { BatchedWrites } from '../../db/batched-writes.ts';
 import { ConditionFailedError, type Statement } from '../../db/statement.ts';
 import type { Storage } from '../../db/storage.ts';
+import type { QuotaNoticeRow } from '../../db/tables/quotas.ts';
 import type { RunQuotas, UnrecordedCount } from '../../engine/control/index.ts';
 import { createPriceList } from '../../engine/pricing.ts';
 import type { AuditLog } from '../audit/index.ts';
+import type { WebhookEvents } from '../webhooks/index.ts';
 import { createPeriodClock } from './period-clock.ts';
 import { lapsedAdmission } from './place-decision.ts';
 import { createQuotaAdmission, type QuotaAdmission } from './quota-admission.ts';
@@ -35,6 +37,8 @@ export interface QuotasDeps {
   readonly batch: BatchedWrites;
   readonly state: Pick<InstanceState, 'entries'>;
   readonly turns: StoredTurns;
+  /** Who is told of thresholds. */
+  readonly events: WebhookEvents;
   readonly audit: Pick<AuditLog, 'change'>;
   readonly lifecycle: { readonly draining: boolean };
   readonly telemetry: Telemetry;
@@ -84,9 +88,14 @@ export const quotasFeature = (deps: QuotasDeps) => {
   const kept = { ...deps, store, rules, periods, unwritten, wake, strict: settings.Strict };
   const keeping = deps.isShared ? sharedKeeping({ ...kept, holder: deps.processId }) : ownedKeeping(kept);
   const { holds } = keeping;
-  const notices = storage.stores(
-    createQuotaNotices(rules, periods, settings.ThresholdPercents, deps.storeClock.now, deps.isShared),
+  const noticeStore = createQuotaNotices(
+    rules,
+    periods,
+    settings.ThresholdPercents,
+    deps.storeClock.now,
+    deps.isShared,
   );
+  const notices = storage.stores(noticeStore);
   const counters = storage.stores(createRunCounters(periods, notices, holds, now, batch, deps.isShared));
   const backlog: QuotaBacklog = createQuotaBacklog({
     write: (statements) => batch.write(statements),
@@ -94,7 +103,20 @@ export const quotasFeature = (deps: QuotasDeps) => {
     clock: deps.clock,
     log,
   });
-  const announcements = createQuotaAnnouncements(notices, periods.timeZone, log, deps.clock);
+  /** What is told, and that it was, as one unit: a notice goes out once, whoever comes upon it. */
+  const passOn = async (rows: readonly QuotaNoticeRow[]): Promise<void> => {
+    await deps.events.current();
+    await storage.transaction(async (stores) => {
+      const first = await stores(noticeStore).announced(rows.map(({ id }) => id));
+      const told = rows.filter(({ id }) => first.has(id));
+      const deliveries = told.flatMap((row) =>
+        deps.events.deliveries(row.tenant_id, 'quota.threshold', row.created_at, toNotice(row, periods.timeZone)),
+      );
+      if (deliveries.length > 0) await stores.write(deliveries);
+    });
+    if (rows.some((row) => deps.events.hears(row.tenant_id, 'quota.threshold'))) deps.events.committed();
+  };
+  const announcements = createQuotaAnnouncements(notices, passOn, periods.timeZone, log, deps.clock);
   const admission = createQuotaAdmission({
     ...deps,
     rules,

@@ -31,7 +31,8 @@ const resetsAt = ({ period, period_start: start }: QuotaNoticeRow, timeZone: str
  * told. One that was told right before a crash is told again, under the same id.
  */
 export const createQuotaAnnouncements = (
-  notices: QuotaNotices,
+  notices: Pick<QuotaNotices, 'waiting'>,
+  passOn: (rows: readonly QuotaNoticeRow[]) => Promise<void>,
   timeZone: string,
   log: Pick<Logger, 'info' | 'warn'>,
   clock: Pick<Clock, 'after'>,
@@ -49,7 +50,7 @@ export const createQuotaAnnouncements = (
           { tenantId: row.tenant_id, runId: row.run_id, ...toNotice(row, timeZone) },
           'A quota threshold was crossed',
         );
-      await notices.announced(rows.map((row) => row.id));
+      await passOn(rows);
     }
   };
 

@@ -134,8 +134,16 @@ export const createQuotaNotices = (
       /** What nobody has passed on yet, and nobody else does for now; of one tenant, or of all. */
       waiting: (tenantId: string | null): Promise<readonly QuotaNoticeRow[]> =>
         isShared ? claimed(tenantId) : unannounced(tenantId).selectAll().execute(),
-      async announced(ids: readonly string[]): Promise<void> {
-        await storage.db.updateTable('quota_notices').set({ announced_at: now() }).where('id', 'in', ids).execute();
+      /** Marks what is passed on in the same unit; those that nobody had passed on before. */
+      async announced(ids: readonly string[]): Promise<ReadonlySet<string>> {
+        const marked = await storage.db
+          .updateTable('quota_notices')
+          .set({ announced_at: now() })
+          .where('id', 'in', ids)
+          .where('announced_at', 'is', null)
+          .returning('id')
+          .execute();
+        return new Set(marked.map(({ id }) => id));
       },
     };
   });

@@ -43,6 +43,7 @@ export const offlineSession = (
   summary,
   save: () => [],
   release: () => [],
+  stepBack: () => [],
   ended: () => undefined,
 });
 
@@ -119,13 +120,14 @@ export const offlineEngine = (run: BundledRun): RunEngine =>
     // The recording answers before anybody is asked.
     approvals: { decide: async () => ({ kind: 'run', by: null, ruleId: null }), present: async () => null },
     pauses: { opened: () => [] },
+    ends: null,
     stops: { reason: () => null, current: () => null },
     quotas: null,
     listeners: null,
     shared: null,
     failureOf: () => null,
     settings: settingsOf(run),
-    unfinished: { requeue: () => null, continuation: () => [], packPrincipal: () => null },
+    unfinished: { requeue: () => null, postpone: () => [], continuation: () => [], packPrincipal: () => null },
     log: silent,
     enqueue(unit) {
       // As a store commits: later, so that the engine is never called back from within.

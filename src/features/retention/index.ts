@@ -7,7 +7,7 @@ import type { AttachmentRow } from '../../db/tables.ts';
 import type { AuditLog } from '../audit/index.ts';
 import type { ArchiveSink } from './archive.ts';
 import { archiveFiles } from './archive-files.ts';
-import type { RetentionDefaults } from './effective-policy.rules.ts';
+import { type RetentionDefaults, targetOf } from './effective-policy.rules.ts';
 import { retentionJob, retentionKey } from './retention.job.ts';
 import { type RetentionTarget, retentionTargets } from './retention.schema.ts';
 import { retentionService } from './retention.service.ts';
@@ -119,6 +119,13 @@ export const retentionFeature = (deps: RetentionDeps) => {
         wholeSweep: createWholeSweep({ store, units, partitions: storage.stores(sweepPartitions), log, now }),
       }),
     },
+    /** What schedules have to know of sweeps. */
+    schedulable: {
+      key: retentionKey,
+      payload: 'None',
+      target: async (_tenantId: string, name: string): Promise<string | null> =>
+        name === '*' ? name : (targetOf(name) ?? null),
+    } as const,
     /** How long the answer of an idempotency key is given again: as a stored policy says, else a day. Null: without an end. */
     async keysKeptMs(tenantId: string): Promise<number | null> {
       const row = await store.policy(tenantId, 'IdempotencyKeys');

@@ -107,8 +107,8 @@ export const retentionJob = (deps: RetentionJobDeps): JobHandler => {
       if (deps.lifecycle.draining || signal.reason instanceof LeaseLostError) return 'released';
       return signal.aborted ? 'canceled' : null;
     };
-    // Another worker had it, and has ended or has lost it.
-    if (job.attempt > 1) await deps.store.interrupted(deps.now(), job.id);
+    // Another worker had it, and has ended or has lost it; or it has waited for the store since.
+    if (job.attempt > 1 || job.waitedMs === null) await deps.store.interrupted(deps.now(), job.id);
     const outcomes = await sweepAll(job, payload, stop);
     if (outcomes.some(({ deletedRows }) => deletedRows > 0))
       await giveSpaceBack(deps.storage.dialect, () => stop() !== null).catch((error: unknown) =>

@@ -22,7 +22,13 @@ export interface SweepRowsDeps {
   readonly messagesOf: (tenantId: string, sessionId: string) => Promise<readonly unknown[]>;
 }
 
-type KeyedTable = 'jobs' | 'skill_script_grants' | 'idempotency_keys' | 'attachments' | 'sessions';
+type KeyedTable =
+  | 'jobs'
+  | 'webhook_deliveries'
+  | 'skill_script_grants'
+  | 'idempotency_keys'
+  | 'attachments'
+  | 'sessions';
 type Reader = (tenantId: string, keys: readonly string[], units: readonly SweepUnit[]) => Promise<ArchivedRow[]>;
 
 // Lists in SQL text are of one length each, so that a few statements stay prepared.
@@ -162,6 +168,7 @@ export const createSweepRows = ({ bytesOf, messagesOf }: SweepRowsDeps): StoreDe
       RunScores: (tenantId, _keys, units) => named('run_scores', tenantId, units),
       Spans: spans,
       Jobs: (tenantId, keys) => keyed('jobs', tenantId, keys),
+      WebhookDeliveries: (tenantId, keys) => keyed('webhook_deliveries', tenantId, keys),
       SkillScriptGrants: (tenantId, keys) => keyed('skill_script_grants', tenantId, keys),
       Attachments: attachments,
       Sessions: sessions,

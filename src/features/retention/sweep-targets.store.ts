@@ -110,6 +110,17 @@ export const targetQueries: Readonly<Partial<Record<RetentionTarget, TargetQuery
         .where('jobs.completed_at', 'is not', null)
         .$castTo<UnitRow>(),
   },
+  WebhookDeliveries: {
+    order: 'age',
+    units: ({ db }, tenantId) =>
+      db
+        .selectFrom('webhook_deliveries')
+        .select(['id as key', none.as('sub'), 'delivered_at as age', one.as('rows')])
+        .where('tenant_id', '=', tenantId)
+        .where('status', '=', 'Delivered')
+        .where('delivered_at', 'is not', null)
+        .$castTo<UnitRow>(),
+  },
   Spans: {
     order: 'key',
     units: ({ db }, tenantId) =>

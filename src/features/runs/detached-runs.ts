@@ -13,6 +13,8 @@ import {
 } from '../../engine/record/index.ts';
 import { type RunFailure, storedError } from '../../engine/run-failure.ts';
 import type { ActiveQuotas } from '../quotas/index.ts';
+import type { QueuedPlaces } from '../sessions/index.ts';
+import { endedRow, type PublishedRunEnds } from './run-ends.ts';
 import { runStore } from './runs.store.ts';
 
 export interface FailedStart {
@@ -26,6 +28,8 @@ export interface FailedStart {
   readonly attribution: Pick<OpenedRun, 'userId' | 'ownerId' | 'labels'>;
   readonly failure: RunFailure;
   readonly replayOfRunId?: string;
+  /** False: a quota did not let it start, so it counts for none. Default: true. */
+  readonly isCounted?: boolean;
 }
 
 type Closing =
@@ -41,8 +45,10 @@ interface DetachedDeps {
   readonly journal: RunJournal;
   readonly recordingEnabled: boolean;
   readonly listeners: RunListeners | null;
+  readonly queuedPlaces: Pick<QueuedPlaces, 'left'>;
   /** Null: runs do not count against quotas. */
   readonly quotas: Pick<ActiveQuotas, 'unexecuted'> | null;
+  readonly ends: Pick<PublishedRunEnds, 'current' | 'closingDetached' | 'closedDetached'>;
   /** Tells who follows the run from another process. */
   announce(runId: string): void;
   readonly now: () => number;
@@ -54,7 +60,9 @@ export const createDetachedRuns = ({
   journal,
   recordingEnabled,
   listeners,
+  queuedPlaces,
   quotas,
+  ends,
   announce,
   now,
 }: DetachedDeps) => {
@@ -72,7 +80,7 @@ export const createDetachedRuns = ({
     );
 
   return {
-    /** A run whose agent does not compile: opened and closed at once. */
+    /** A run whose agent does not compile, or that a quota refused where nobody is told: opened and closed at once. */
     async recordFailed(start: FailedStart): Promise<void> {
       if (!recordingEnabled) return;
       const at = now();
@@ -97,6 +105,7 @@ export const createDetachedRuns = ({
         createdAt: at,
         startedAt: at,
         input: null,
+        isCounted: start.isCounted ?? true,
       };
       const started = {
         agentName: start.agentName,
@@ -115,6 +124,15 @@ export const createDetachedRuns = ({
         ['run.started', started],
         ['run.failed', { error, usage: null, cost: null, durationMs: 0 }],
       ]);
+      await ends.current();
+      const told = ends.closingDetached(
+        {
+          ...{ id: run.id, tenantId: run.tenantId, kind: 'Agent', name: run.agentName, version: run.agentVersion },
+          ...{ sessionId: run.sessionId, modelProvider: null, modelId: null, startedAt: at, completedAt: at },
+          ...{ inputTokens: null, outputTokens: null, costMicros: null },
+        },
+        { status: 'Failed', error },
+      );
       const rows = [
         ...journal.opened(run),
         pack(start.tenantId, start.runId, 0, events),
@@ -128,8 +146,10 @@ export const createDetachedRuns = ({
           eventCount: 2,
           tree: null,
         }),
+        ...told,
       ];
       await storage.transaction((stores) => stores.write(rows));
+      ends.closedDetached(told);
       const { tenantId, agentName, runId } = start;
       tell({ tenantId, agentName, runId, sessionId: run.sessionId, userId: start.attribution.userId }, null, events);
     },
@@ -155,7 +175,14 @@ export const createDetachedRuns = ({
         error_provider: error.provider === undefined ? null : JSON.stringify(error.provider),
       };
       const dropped = closing.status === 'Failed' && closing.keepsTurn === true ? [] : [journal.stepsDropped(row.id)];
+      await ends.current();
+      const told =
+        row.parent_run_id === null ? ends.closingDetached(endedRow(row, at), { status: closing.status, error }) : [];
       const settled = quotas?.unexecuted.closing(row.id) ?? [];
+      const left =
+        row.session_id === null || row.parent_run_id !== null
+          ? []
+          : queuedPlaces.left({ tenantId: row.tenant_id, sessionId: row.session_id, runId: row.id });
       try {
         const events = await storage.transaction(async (stores) => {
           const runs = stores(runStore);
@@ -163,11 +190,13 @@ export const createDetachedRuns = ({
           const sequence = (await runs.lastSequence(row.id)) + 1;
           const last = logged(sequence, [terminal]);
           await runs.closeFrom(row, row.status, { ...end, event_count: sequence + 1 });
-          await stores.write([pack(row.tenant_id, row.id, sequence, last), ...dropped, ...settled]);
+          const rows = [...dropped, ...settled, ...left, ...told];
+          await stores.write([pack(row.tenant_id, row.id, sequence, last), ...rows]);
           await also?.(stores);
           return last;
         });
         quotas?.unexecuted.closed(row.tenant_id, row.id);
+        ends.closedDetached(told);
         announce(row.id);
         const { tenant_id: tenantId, agent_name: agentName, id: runId, session_id: sessionId, user_id: userId } = row;
         tell({ tenantId, agentName, runId, sessionId, userId }, row.root_run_id, events);

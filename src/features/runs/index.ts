@@ -22,11 +22,13 @@ import type { QueuedJob } from '../../scheduler/job-queue.ts';
 import type { RunAttachmentPort } from '../attachments/index.ts';
 import type { JobStore } from '../jobs/index.ts';
 import type { ActiveQuotas } from '../quotas/index.ts';
-import type { SessionsFeature } from '../sessions/index.ts';
+import type { QueuedPlaces, SessionsFeature } from '../sessions/index.ts';
+import type { WebhookEvents } from '../webhooks/index.ts';
 import { createCostRecalculation } from './cost-recalculation.ts';
 import { createDetachedRuns, type DetachedRuns } from './detached-runs.ts';
 import { engineSettings } from './engine-settings.ts';
 import { createFollowedRuns } from './followed-runs.ts';
+import { createItemRuns } from './item-runs.ts';
 import {
   createChildPlans,
   createLaunch,
@@ -41,6 +43,7 @@ import { createResponseCache } from './response-cache.store.ts';
 import { createRunAccess } from './run-access.ts';
 import { createRunAudience } from './run-audience.ts';
 import { createRunCancels } from './run-cancels.ts';
+import { createRunEnds } from './run-ends.ts';
 import { lostRunSource } from './run-event-source.ts';
 import { createRunJobs } from './run-jobs.ts';
 import { createRunJournal } from './run-journal.store.ts';
@@ -66,7 +69,8 @@ export interface RunsDeps extends Pick<LaunchDeps, 'lifecycle' | 'stops'> {
   readonly shared: boolean;
   readonly announcements: Announcements;
   readonly agents: AgentSource;
-  readonly sessions: Pick<SessionsFeature, 'store' | 'places' | 'access'>;
+  readonly sessions: Pick<SessionsFeature, 'places' | 'access'>;
+  readonly queuedPlaces: QueuedPlaces;
   readonly writes: ReturnType<typeof createRunWrites>;
   readonly jobs: JobStore;
   readonly providers: Pick<ModelProviders, 'list' | 'protection'>;
@@ -86,6 +90,8 @@ export interface RunsDeps extends Pick<LaunchDeps, 'lifecycle' | 'stops'> {
   /** Null: switched off. */
   readonly quotas: ActiveQuotas | null;
   readonly preflight: Preflight | null;
+  /** Who is told of the ends of runs. */
+  readonly events: WebhookEvents;
   readonly scoresOf: (tenantId: string, runId: string) => Promise<RunComparisonSide['scores']>;
   readonly memory: AgentMemory;
   readonly structuredResponseValidators: ReadonlyMap<string, StructuredResponseValidator>;
@@ -109,9 +115,10 @@ export type RunRecords = Pick<
   Pick<DetachedRuns, 'recordFailed'> &
   Pick<RunTraceStore, 'spanOf'>;
 
-type RunWriteDeps = Pick<RunsDeps, 'config' | 'storage' | 'batch' | 'jobs' | 'listeners' | 'wake' | 'now' | 'newId'> & {
-  readonly quotas: Pick<ActiveQuotas, 'counters'> | null;
-};
+type RunWriteDeps = Pick<RunsDeps, 'config' | 'storage' | 'batch' | 'jobs' | 'queuedPlaces'> &
+  Pick<RunsDeps, 'listeners' | 'wake' | 'now' | 'newId'> & {
+    readonly quotas: Pick<ActiveQuotas, 'counters'> | null;
+  };
 
 /** Made before the features that pause runs and have them go on, and before those that execute them. */
 export const createRunWrites = (deps: RunWriteDeps) => {
@@ -144,6 +151,7 @@ export const runsFeature = (deps: RunsDeps) => {
   const base = {
     ...deps,
     ...deps.writes,
+    ends: createRunEnds(deps.events, deps.writes.prices.currency),
     sessions,
     owners,
     access,
@@ -155,7 +163,6 @@ export const runsFeature = (deps: RunsDeps) => {
   const detached = createDetachedRuns({ ...base, announce });
   const lost = createLostRuns({
     ...base,
-    sessions: deps.sessions.store,
     detached,
     cancels: { isAsked: (runId) => cancels.isAsked(runId) },
   });
@@ -190,6 +197,7 @@ export const runsFeature = (deps: RunsDeps) => {
     },
     unfinished: {
       requeue: queued.requeue,
+      postpone: queued.postpone,
       continuation: ({ id, tenantId, agent, sessionId }, failure) =>
         queued.continuation({ id, tenantId, agentName: agent.name, sessionId }, failure),
       packPrincipal: (plan) => packPrincipal(plan.principal),
@@ -213,6 +221,7 @@ export const runsFeature = (deps: RunsDeps) => {
   const launch = createLaunch({
     ...executing,
     cancelElsewhere: async (...run) => (await cancels.ask(...run)) === 'asked',
+    storeIsAway: () => storage.dialect.isAway?.() === true,
     maxContinuations: Service.RunContinuation.MaxAttempts,
   });
   const handler = runJobHandler({ ...executing, launch, lost });
@@ -252,6 +261,7 @@ export const runsFeature = (deps: RunsDeps) => {
     recalculateCosts: createCostRecalculation({ ...base, unpriced: storage.stores(unpricedRuns) }),
     jobHandlers: Object.fromEntries(runJobKeys.map((key) => [key, handler])),
     jobWork: runJobs,
+    itemRuns: createItemRuns({ ...base, lost, cancels }),
     /** Ends the run of a job whose last attempt was lost. */
     async lostJob(job: QueuedJob): Promise<void> {
       const row = await store.get(job.tenantId, job.id);
@@ -284,6 +294,7 @@ export const runsFeature = (deps: RunsDeps) => {
 };
 
 export { createRunPricing, type RecalculateCosts } from './cost-recalculation.ts';
+export type { EarlierEnd, ItemRuns } from './item-runs.ts';
 export {
   failureError,
   type Launch,

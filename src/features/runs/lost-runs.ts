@@ -6,9 +6,9 @@ import type { RunRow } from '../../db/tables.ts';
 import type { RunJournal } from '../../engine/record/index.ts';
 import { RunFailure } from '../../engine/run-failure.ts';
 import { type JobStore, jobStore } from '../jobs/index.ts';
-import type { SessionStore } from '../sessions/index.ts';
+import type { QueuedPlaces } from '../sessions/index.ts';
 import type { DetachedRuns, UnitStep } from './detached-runs.ts';
-import { type QueuedRuns, runJobKeys } from './launch/index.ts';
+import { isQueuedRun, type QueuedRuns, runJobKeys } from './launch/index.ts';
 import { runCancelStore } from './run-cancels.store.ts';
 import type { RunCancels } from './run-cancels.ts';
 import type { LedgerCall, TurnStore } from './run-turns.store.ts';
@@ -19,7 +19,7 @@ interface LostRunDeps {
   readonly store: RunStore;
   readonly turns: TurnStore;
   readonly jobs: JobStore;
-  readonly sessions: Pick<SessionStore, 'release'>;
+  readonly queuedPlaces: Pick<QueuedPlaces, 'freed'>;
   readonly detached: DetachedRuns;
   readonly journal: RunJournal;
   readonly queued: Pick<QueuedRuns, 'continuation'>;
@@ -53,7 +53,7 @@ const unreadable = (error: unknown): null => {
 
 /** Runs whose process is gone: their next attempt, their end, and the run that goes on with their turn. */
 export const createLostRuns = (deps: LostRunDeps) => {
-  const { storage, store, turns, jobs, sessions, detached, journal, queued, cancels, now } = deps;
+  const { storage, store, turns, jobs, queuedPlaces, detached, journal, queued, cancels, now } = deps;
 
   /** Back in line at once: the attempt was lost, not refused, and a lost worker stalls a job for one lease at most. */
   const requeue = async (row: RunRow, job: JobRow): Promise<'requeued' | 'gone'> => {
@@ -81,7 +81,8 @@ export const createLostRuns = (deps: LostRunDeps) => {
     const isAsked = await cancels.isAsked(row.id);
     const continued = stored && !isAsked ? queued.continuation(run, failure) : [];
     // Without its lock a process that was only suspended cannot save the turn, which another run may go on with.
-    const freed = row.session_id === null ? [] : sessions.release(row.tenant_id, row.session_id, row.id);
+    const { tenantId, sessionId } = run;
+    const freed = sessionId === null ? [] : queuedPlaces.freed({ tenantId, sessionId, runId: row.id });
     const rows = [journal.toolsUnknown(row.id), ...freed, ...continued];
     const closing = { status: 'Failed', failure, keepsTurn: continued.length > 0 } as const;
     const isClosed = await detached.close(row, closing, async (stores) => {
@@ -103,7 +104,7 @@ export const createLostRuns = (deps: LostRunDeps) => {
     },
     /** `gone`: the run was closed meanwhile, or what `assert` asks in the unit of its end does not hold. */
     async lose(row: RunRow, assert?: UnitStep): Promise<'requeued' | 'closed' | 'gone'> {
-      const job = row.job_id === null ? undefined : await jobs.get(row.job_id);
+      const job = isQueuedRun(row) ? await jobs.get(row.job_id) : undefined;
       const retries = job !== undefined && runJobKeys.includes(job.handler_key);
       if (row.status === 'Running' && retries && isHeld(job) && job.attempt < job.max_attempts)
         return requeue(row, job);

@@ -4,6 +4,7 @@ import type { Storage } from '../../db/storage.ts';
 import type { ActiveRun, CancelCause } from '../../engine/active-run.ts';
 import type { LiveRuns } from '../../engine/lifecycle/index.ts';
 import { jobStore } from '../jobs/index.ts';
+import { isQueuedRun } from './launch/index.ts';
 import { type RunCancelStore, runCancelStore } from './run-cancels.store.ts';
 import { runStore } from './runs.store.ts';
 
@@ -89,8 +90,8 @@ export const createRunCancels = (deps: RunCancelDeps) => {
         const row = await stores(runStore).get(tenantId, runId);
         if (row?.status !== 'Running' && row?.status !== 'Queued') return false;
         await stores(runCancelStore).ask({ run_id: runId, cause, requested_by: by, requested_at: at });
-        // Whoever takes up the job of a lost attempt finds it canceled.
-        if (row.job_id !== null && cause === 'Requested') await stores(jobStore).requestCancel(row.job_id, by, at);
+        // Whoever takes up the job of a lost attempt finds it canceled. That of an item goes on with the others.
+        if (isQueuedRun(row) && cause === 'Requested') await stores(jobStore).requestCancel(row.job_id, by, at);
         return true;
       });
       if (!isOpen) return 'closed';

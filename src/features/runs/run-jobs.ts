@@ -5,9 +5,9 @@ import type { RunRow } from '../../db/tables.ts';
 import type { RunJournal } from '../../engine/record/index.ts';
 import { RunFailure } from '../../engine/run-failure.ts';
 import { type JobStore, type JobWork, jobStore } from '../jobs/index.ts';
-import type { SessionAccess, SessionPlaces } from '../sessions/index.ts';
+import type { QueuedPlaces, SessionAccess, SessionPlaces } from '../sessions/index.ts';
 import type { DetachedRuns } from './detached-runs.ts';
-import { type ContinuationPayload, continuationKey, runJobKeys } from './launch/index.ts';
+import { type ContinuationPayload, continuationKey, isQueuedRun, runJobKeys } from './launch/index.ts';
 import type { RunAccess } from './run-access.ts';
 import type { RunCancels } from './run-cancels.ts';
 import type { RunStore } from './runs.store.ts';
@@ -26,6 +26,7 @@ interface RunJobDeps {
   readonly journal: Pick<RunJournal, 'stepsDropped'>;
   readonly detached: DetachedRuns;
   readonly sessions: Pick<SessionPlaces, 'closed'>;
+  readonly queuedPlaces: Pick<QueuedPlaces, 'left'>;
   readonly cancels: Pick<RunCancels, 'tellClosed'>;
   readonly now: () => number;
 }
@@ -39,7 +40,7 @@ export const createRunJobs = (deps: RunJobDeps): RunJobs => {
   const cancelQueued: RunJobs['cancelQueued'] = async (row, actor) => {
     const failure = new RunFailure('Canceled', 'canceled', 'The run was canceled.');
     const closing = { status: 'Canceled', failure, canceledBy: actor } as const;
-    const { job_id: jobId } = row;
+    const jobId = isQueuedRun(row) ? row.job_id : null;
     // Without the job when a worker has it already; its run has not started while the row is Queued.
     const closed =
       (jobId !== null &&
@@ -70,8 +71,10 @@ export const createRunJobs = (deps: RunJobDeps): RunJobs => {
       const row = await deps.store.get(job.tenant_id, job.id);
       if (row !== undefined) return row.status === 'Queued' && cancelQueued(row, actor);
       const source = sourceOf(job, deps.jobs);
-      // A turn that nobody goes on with needs its steps no longer.
-      const dropped = source === null ? [] : [deps.journal.stepsDropped(source)];
+      const sessionId = source === null ? null : (await deps.store.get(job.tenant_id, source))?.session_id;
+      const run = { tenantId: job.tenant_id, sessionId: sessionId ?? '', runId: job.id };
+      // A turn that nobody goes on with needs its steps no longer, nor its place.
+      const dropped = source === null ? [] : [deps.journal.stepsDropped(source), ...deps.queuedPlaces.left(run)];
       try {
         await deps.storage.transaction(async (stores) => {
           await stores(jobStore).cancelPending(job.id, deps.now());

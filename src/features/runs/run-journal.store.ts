@@ -184,7 +184,8 @@ export const createRunJournal = (currency: string | null, counters: RunCounters 
     return {
       opened(run) {
         // A child counts with its root.
-        const day = counters === null || run.parentRunId !== null ? null : counters.day(run.id);
+        const isUncounted = run.parentRunId !== null || run.isCounted === false;
+        const day = counters === null || isUncounted ? null : counters.day(run.id);
         const statements = withInput(run, insertRun(run, day));
         for (const [key, value] of Object.entries(run.labels ?? {})) statements.push(insertLabel(run, key, value));
         if (run.parentRunId !== null)

@@ -1,5 +1,6 @@
 import type { Logger } from '../../core/logger.ts';
 import type { JobStore } from '../jobs/index.ts';
+import { continuationKey, isQueuedRun } from './launch/index.ts';
 import type { LostRuns } from './lost-runs.ts';
 import type { RunStore } from './runs.store.ts';
 
@@ -16,7 +17,7 @@ export const closeOpenRuns = async ({ runs, lost, jobs, log }: RecoveryDeps): Pr
   let orphanedRuns = 0;
   let requeuedRuns = 0;
   for (const row of await runs.open()) {
-    const job = row.status === 'Queued' && row.job_id !== null ? await jobs.get(row.job_id) : undefined;
+    const job = row.status === 'Queued' && isQueuedRun(row) ? await jobs.get(row.job_id) : undefined;
     if (job?.completed_at === null) {
       // One that no worker had taken just waits on, as it did.
       if (job.lease_owner !== null) requeuedRuns += 1;
@@ -34,7 +35,10 @@ export const closeOpenRuns = async ({ runs, lost, jobs, log }: RecoveryDeps): Pr
 export const freeLeasedJobs = async ({ runs, jobs, now }: RecoveryDeps): Promise<void> => {
   for (const job of await jobs.leased()) {
     const lease = jobs.leaseOf(job);
-    if ((await runs.get(job.tenant_id, job.id))?.status === 'Queued') await jobs.release(lease, null);
+    const run = await runs.get(job.tenant_id, job.id);
+    // The run of a continuation has no row before it starts.
+    const isUnbegun = run?.status === 'Queued' || (run === undefined && job.handler_key === continuationKey);
+    if (isUnbegun) await jobs.release(lease, null);
     else if (job.attempt < job.max_attempts) await jobs.retry(lease, now());
     else {
       const message = 'The process that worked on the job ended before the job did.';

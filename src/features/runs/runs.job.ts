@@ -10,9 +10,10 @@ import {
   type JobResult,
   LeaseLostError,
   type QueuedJob,
+  waitFor,
 } from '../../scheduler/job-queue.ts';
 import type { JobStore } from '../jobs/index.ts';
-import type { SessionPlaces } from '../sessions/index.ts';
+import type { QueuedPlaces, SessionPlaces } from '../sessions/index.ts';
 import type { DetachedRuns } from './detached-runs.ts';
 import { type ContinuationPayload, continuationKey, type Launch } from './launch/index.ts';
 import type { LostRuns } from './lost-runs.ts';
@@ -25,7 +26,8 @@ interface RunJobDeps {
   readonly journal: Pick<RunJournal, 'stepsDropped' | 'toolsUnknown'>;
   readonly jobs: Pick<JobStore, 'held' | 'due'>;
   readonly engine: Pick<LiveRuns, 'cancel'>;
-  readonly sessions: Pick<SessionPlaces, 'afterPause' | 'closed'>;
+  readonly sessions: Pick<SessionPlaces, 'afterPause' | 'onTurn' | 'closed' | 'stepBack'>;
+  readonly queuedPlaces: Pick<QueuedPlaces, 'left'>;
   readonly detached: Pick<DetachedRuns, 'close'>;
   readonly lost: Pick<LostRuns, 'loseDescendants'>;
   readonly wake: (dueAt: number) => void;
@@ -33,7 +35,7 @@ interface RunJobDeps {
   readonly now: () => number;
 }
 
-// The end of a pause makes the job due; this covers an end that this process does not see.
+// The end of the wait makes the job due; this covers an end that this process does not see.
 const blockedRetryMs = 10_000;
 
 // Whoever lets the agent run again makes the job due.
@@ -61,7 +63,9 @@ export const runJobHandler = (deps: RunJobDeps): JobHandler => {
     const isCanceled = end instanceof JobCanceledError;
     if (row === undefined && job.handlerKey === continuationKey) {
       const { from } = job.payload as ContinuationPayload;
-      const dropped = [deps.journal.stepsDropped(from)];
+      const source = await deps.store.get(job.tenantId, from);
+      const run = { tenantId: job.tenantId, sessionId: source?.session_id ?? '', runId: job.id };
+      const dropped = [deps.journal.stepsDropped(from), ...deps.queuedPlaces.left(run)];
       await deps.storage.transaction((stores) => stores.write(dropped));
       if (isCanceled) return { status: 'Canceled' };
       return { status: 'Failed', code: 'continuation-blocked', message: end.message, final: true };
@@ -78,9 +82,10 @@ export const runJobHandler = (deps: RunJobDeps): JobHandler => {
     return isCanceled ? { status: 'Canceled' } : failedJob(failure);
   };
 
-  /** A run whose session waits for a decision leaves its worker to others until that has come. */
-  const waitForPause = (job: QueuedJob, sessionId: string): void =>
-    deps.sessions.afterPause({ tenantId: job.tenantId, sessionId, runId: job.id }, () => {
+  /** A run whose turn it is not leaves its worker to others until it is. */
+  const waitForTurn = (job: QueuedJob, sessionId: string, why: 'Blocked' | 'NotNext'): void => {
+    const wait = why === 'Blocked' ? deps.sessions.afterPause : deps.sessions.onTurn;
+    wait({ tenantId: job.tenantId, sessionId, runId: job.id }, () => {
       const at = deps.now();
       deps.jobs.due(job.id, at).then(
         () => deps.wake(at),
@@ -88,6 +93,7 @@ export const runJobHandler = (deps: RunJobDeps): JobHandler => {
           deps.log.error({ jobId: job.id, error }, 'A run whose turn has come starts later than it could'),
       );
     });
+  };
 
   /** What a run that was closed already means for its job; null while there is something to do. */
   const resultOf = (row: RunRow | undefined): JobResult | null => {
@@ -108,7 +114,20 @@ export const runJobHandler = (deps: RunJobDeps): JobHandler => {
     if (signal.aborted) onAbort();
     const outcome = await run.done;
     signal.removeEventListener('abort', onAbort);
+    // Whoever has the run now, or finds it, says what becomes of it and of its job.
+    if (signal.reason instanceof LeaseLostError) throw signal.reason;
     return outcome;
+  };
+
+  /** The job of a run whose start the store did not take. */
+  const waitToStart = (run: ActiveRun, failure: RunFailure): JobResult => {
+    const { session } = run;
+    return {
+      status: 'Waiting',
+      wait: { code: 'store-unavailable', message: failure.message, isSpent: true },
+      // Best effort: the lock lapses by itself.
+      released: () => void (session === null ? null : deps.sessions.stepBack(session).catch(() => undefined)),
+    };
   };
 
   const attempt = async (job: QueuedJob, signal: AbortSignal): Promise<JobResult> => {
@@ -130,21 +149,23 @@ export const runJobHandler = (deps: RunJobDeps): JobHandler => {
     });
     if (run instanceof RunFailure || run instanceof JobCanceledError) return closeUnstarted(job, run);
     if (run === 'Held') return held;
-    if (run === 'Blocked') {
+    if (run === 'Blocked' || run === 'NotNext') {
       const sessionId = row?.session_id ?? null;
-      const released = () => (sessionId === null ? undefined : waitForPause(job, sessionId));
+      const released = () => (sessionId === null ? undefined : waitForTurn(job, sessionId, run));
       return { status: 'Released', afterMs: blockedRetryMs, released };
     }
     if (run === 'Canceled' || run === 'Released') return { status: run };
-    return jobResult(await endOf(run, signal));
+    const outcome = await endOf(run, signal);
+    return outcome.unstarted === undefined ? jobResult(outcome) : waitToStart(run, outcome.unstarted);
   };
 
   return async (job, signal) => {
     try {
       return await attempt(job, signal);
     } catch (error) {
-      // Another worker has the job, and what becomes of its run is that one's to say.
-      if (error instanceof LeaseLostError) throw error;
+      // Another worker has the job, and what becomes of its run is that one's to say. Or nothing has begun, and it is tried
+      // again once the store says what has to be known.
+      if (error instanceof LeaseLostError || waitFor(error) !== null) throw error;
       // Nobody would ever start the run again.
       if (job.attempt >= job.maxAttempts) await closeUnstarted(job, toRunFailure(error));
       // It was canceled meanwhile, and so is its job.

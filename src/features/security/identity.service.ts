@@ -107,6 +107,11 @@ export const createIdentity = ({ options, keys, tokens }: IdentityDeps) => {
     return caller;
   };
 
+  const assertNotRemote = (request: CallerRequest): void => {
+    if (!options.allowRemoteAccess && isRemote(request))
+      throw new AcpError('remote-access-denied', 'Callers from other machines are not served here.');
+  };
+
   const withoutCredential = (request: CallerRequest): Caller => {
     if (!anonymousIsPossible(options)) throw unauthenticated();
     assertSameMachine(request);
@@ -133,13 +138,17 @@ export const createIdentity = ({ options, keys, tokens }: IdentityDeps) => {
   return {
     /** Remote rule, credential, tenant, in this order; throws the first refusal as AcpError. */
     authenticate(request: CallerRequest): Caller | Promise<Caller> {
-      if (!options.allowRemoteAccess && isRemote(request))
-        throw new AcpError('remote-access-denied', 'Callers from other machines are not served here.');
+      assertNotRemote(request);
       const credential = readCredential(request);
       if (credential === null) return withoutCredential(request);
       if (isToken(credential)) return tokenCaller(request);
       const caller = find(credential, request);
       return caller instanceof Promise ? caller.then(orRefuse) : orRefuse(caller);
+    },
+    /** For operations that a signature protects: the remote rule alone, whatever credential was sent. */
+    signedCaller(request: CallerRequest): Caller {
+      assertNotRemote(request);
+      return nobodyHere;
     },
     /** For operations without a role: never refuses; a missing or bad credential gives a caller without a role. */
     metaCaller(request: CallerRequest): Caller | Promise<Caller> {

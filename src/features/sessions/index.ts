@@ -26,11 +26,13 @@ export type { SessionCleanup, SessionDeletion, SessionErasure } from './session-
 export { type SessionStore, sessionStore } from './sessions.store.ts';
 export {
   answeredCalls,
+  createQueuedPlaces,
   createSessionAccess,
   createSessionWaits,
   hasAnswers,
   type Mailbox,
   type Placed,
+  type QueuedPlaces,
   refusedPart,
   rejection,
   responseMessage,

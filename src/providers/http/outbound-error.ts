@@ -18,6 +18,8 @@ export type OutboundErrorCode = keyof typeof messages;
 /** A request that got no complete answer. The message names neither host nor address; the cause is for the log. */
 export class OutboundError extends Error {
   readonly code: OutboundErrorCode;
+  /** Of an answer that had begun; null: there was none. */
+  status: number | null = null;
 
   constructor(code: OutboundErrorCode, cause?: unknown) {
     super(messages[code], cause === undefined ? undefined : { cause });
@@ -25,3 +27,14 @@ export class OutboundError extends Error {
     this.code = code;
   }
 }
+
+// What Node and OpenSSL call a certificate or a handshake that is not good enough.
+const tlsCode =
+  /^(?:ERR_TLS_|ERR_SSL_|CERT_|CRL_|DEPTH_ZERO_|SELF_SIGNED_|UNABLE_TO_|ERROR_IN_|HOSTNAME_MISMATCH|INVALID_CA|INVALID_PURPOSE|PATH_LENGTH_EXCEEDED|EPROTO)/;
+
+/** True: the connection was there, and its other side could not prove who it is or agree on a protocol. */
+export const isTlsFailure = (error: OutboundError): boolean => {
+  for (let cause = error.cause; cause instanceof Error; cause = cause.cause)
+    if ('code' in cause && typeof cause.code === 'string' && tlsCode.test(cause.code)) return true;
+  return false;
+};

@@ -1,7 +1,7 @@
 import type { Dispatcher } from 'undici';
 import requestThrough from 'undici/lib/api/api-request.js';
 import { systemCode } from '../../core/files/system-code.ts';
-import { checkUrlTarget, createEgressAgent, type EgressOptions } from './egress.ts';
+import { checkUrlTarget, connectionDoor, type EgressDoor, type EgressOptions, requestDoor } from './egress.ts';
 import { OutboundError } from './outbound-error.ts';
 
 export interface OutboundRequest {
@@ -16,6 +16,11 @@ export interface OutboundRequest {
   readonly maxBodyBytes: number;
   /** False: the body of an answer outside 2xx is dropped unread. Default true. */
   readonly readErrorBody?: boolean;
+  /**
+   * True: nobody needs the body. At most `maxBodyBytes` of it are read, so that the connection can serve the next request;
+   * a longer one is cut off and is no failure.
+   */
+  readonly dropBody?: boolean;
 }
 
 export interface OutboundResponse {
@@ -53,6 +58,15 @@ export const readBody = async (body: Dispatcher.ResponseData['body'], maxBytes: 
   return Buffer.concat(chunks, size);
 };
 
+/** Reads a body to nowhere. One that goes on is left, and with it its connection. */
+const dropBody = async (body: Dispatcher.ResponseData['body'], maxBytes: number): Promise<void> => {
+  let size = 0;
+  for await (const chunk of body as AsyncIterable<Uint8Array>) {
+    size += chunk.byteLength;
+    if (size > maxBytes) return;
+  }
+};
+
 const errorCodes: Readonly<Record<string, OutboundError['code']>> = {
   UND_ERR_CONNECT_TIMEOUT: 'timed-out',
   UND_ERR_HEADERS_TIMEOUT: 'timed-out',
@@ -68,16 +82,39 @@ const translate = (error: unknown): OutboundError => {
   return new OutboundError(errorCodes[systemCode(error)] ?? 'unreachable', error);
 };
 
+const nothing = new Uint8Array();
+
+const bodyOf = async (
+  request: OutboundRequest,
+  { statusCode: status, body }: Dispatcher.ResponseData,
+): Promise<Uint8Array> => {
+  if (request.dropBody === true) {
+    await dropBody(body, request.maxBodyBytes);
+    return nothing;
+  }
+  if (request.readErrorBody !== false || (status >= 200 && status <= 299)) return readBody(body, request.maxBodyBytes);
+  // A body that nobody reads holds its connection, so a small one is drained and a large one cut off.
+  await body.dump({ limit: 16_384 });
+  return nothing;
+};
+
+/** Rejects as soon as the signal is aborted, whatever becomes of the promise. */
+const orAborted = <T>(promise: Promise<T>, signal: AbortSignal): Promise<T> =>
+  new Promise((resolve, reject) => {
+    const onAbort = (): void => reject(signal.reason);
+    signal.addEventListener('abort', onAbort, { once: true });
+    promise.then(resolve, reject).finally(() => signal.removeEventListener('abort', onAbort));
+  });
+
 const exchange = async (
-  agent: Dispatcher,
+  door: EgressDoor,
   request: OutboundRequest,
   signal: AbortSignal,
+  began: (status: number) => void,
 ): Promise<OutboundResponse> => {
-  const {
-    statusCode: status,
-    headers,
-    body,
-  } = await requestThrough.call(agent, {
+  const opened = door.agentFor(request.url);
+  const agent = opened instanceof Promise ? await orAborted(opened, signal) : opened;
+  const answer = await requestThrough.call(agent, {
     origin: request.url.origin,
     path: `${request.url.pathname}${request.url.search}`,
     method: request.method,
@@ -85,18 +122,17 @@ const exchange = async (
     body: request.body ?? null,
     signal,
   });
-  const isRead = request.readErrorBody !== false || (status >= 200 && status <= 299);
-  // A body that nobody reads holds its connection, so a small one is drained and a large one cut off.
-  if (!isRead) await body.dump({ limit: 16_384 });
-  return {
-    status,
-    headers: joinHeaders(headers),
-    body: isRead ? await readBody(body, request.maxBodyBytes) : new Uint8Array(),
-  };
+  began(answer.statusCode);
+  return { status: answer.statusCode, headers: joinHeaders(answer.headers), body: await bodyOf(request, answer) };
 };
 
-export const createOutboundHttp = (options: EgressOptions): OutboundHttp => {
-  const agent = createEgressAgent(options);
+interface OutboundOptions extends EgressOptions {
+  /** True: a host is looked up for each request. Default: for each connection, of which one may serve many requests. */
+  readonly lookupPerRequest?: boolean;
+}
+
+export const createOutboundHttp = (options: OutboundOptions): OutboundHttp => {
+  const door = (options.lookupPerRequest === true ? requestDoor : connectionDoor)(options);
   return {
     async request(request) {
       const refusal = checkUrlTarget(request.url);
@@ -115,15 +151,21 @@ export const createOutboundHttp = (options: EgressOptions): OutboundHttp => {
         timeoutMs === undefined
           ? undefined
           : setTimeout(() => controller.abort(new OutboundError('timed-out')), timeoutMs);
+      let status: number | null = null;
+      const began = (code: number): void => {
+        status = code;
+      };
       try {
-        return await exchange(agent, request, controller.signal);
+        return await exchange(door, request, controller.signal, began);
       } catch (error) {
-        throw translate(controller.signal.aborted ? controller.signal.reason : error);
+        const failure = translate(controller.signal.aborted ? controller.signal.reason : error);
+        failure.status = status;
+        throw failure;
       } finally {
         clearTimeout(timer);
         outer?.removeEventListener('abort', onAbort);
       }
     },
-    close: () => agent.close(),
+    close: () => door.close(),
   };
 };

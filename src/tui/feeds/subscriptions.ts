@@ -7,6 +7,7 @@ import { visibleRuns } from '../view/runs.view.ts';
 import { waitingApprovals } from './approvals.feed.ts';
 import { activityOf, eventsOf, treeOf } from './events.feed.ts';
 import type { Feed, FeedContext } from './feed.ts';
+import { jobOf, newestJobs } from './jobs.feed.ts';
 import { askedOf, scoresOf, sessionOf } from './run.feed.ts';
 import { agentNames, newestRuns, olderRuns } from './runs.feed.ts';
 
@@ -28,6 +29,9 @@ const wantedFeeds = (state: ScreenState): ReadonlyMap<string, Feed> => {
     if (waiting !== null) wanted.set(`session ${waiting.runId}`, sessionOf(waiting.runId, waiting.sessionId));
     return wanted;
   }
+  if (state.screen === 'jobs') wanted.set(`jobs ${state.jobs.filter}`, newestJobs);
+  if (state.screen === 'job' && state.openJob !== null)
+    wanted.set(`job ${state.openJob.job.id}`, jobOf(state.openJob.job.id));
   if (state.screen !== 'runs') return wanted;
   const key = filterKey(runs.filter);
   wanted.set(`runs ${key}`, newestRuns);

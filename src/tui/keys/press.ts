@@ -9,14 +9,12 @@ import type { Overlay, ScreenState } from '../state/screen-state.ts';
 import { waitingRun } from '../state/waiting-run.ts';
 import { approvalText, helpText, itemText, lastTop, recordText } from '../view/long-text.ts';
 import { askAnswers } from './answer.keys.ts';
+import { pressInJob, pressInJobs } from './job.keys.ts';
 import type { Key } from './key.ts';
 import { askFilter, pressInPrompt } from './prompt.keys.ts';
-import { ask, askText, movement, overlaid, reasonLabel, type Step, stay } from './step.ts';
+import { ask, askText, movement, notice, overlaid, reasonLabel, type Step, stay } from './step.ts';
 
 const runName = ({ agentName, id }: RunRecord): string => `${safeLine(agentName)} …${id.slice(-6)}`;
-
-const notice = (state: ScreenState, text: string): Step =>
-  stay({ ...state, notice: { text, tone: 'bad', until: state.now + 4_000 } });
 
 /** Keys that mean the same wherever a run is chosen. */
 const pressOnRun = (state: ScreenState, run: RunRecord | null, key: Key): Step | null => {
@@ -61,7 +59,8 @@ const decide = (state: ScreenState, { id, toolName, agentName }: PendingApproval
 const pressInApprovals = (state: ScreenState, key: Key): Step => {
   const by = movement(state, key);
   if (by !== null) return stay({ ...state, inbox: moveChoice(state.inbox, by) });
-  if (key.name === 'tab' || key.name === 'escape') return stay({ ...state, screen: 'runs' });
+  if (key.name === 'tab') return stay({ ...state, screen: 'jobs' });
+  if (key.name === 'escape') return stay({ ...state, screen: 'runs' });
   const approval = chosenRow(state.inbox);
   if (approval === null) return stay(state);
   if (key.name === 'enter') return overlaid(state, `Call of ${safeLine(approval.toolName)}`, approvalText(approval));
@@ -105,6 +104,14 @@ const pressInOverlay = (state: ScreenState, overlay: Overlay, key: Key): Step =>
   return stay({ ...state, overlay: { ...overlay, top } });
 };
 
+const screens: Readonly<Record<ScreenState['screen'], (state: ScreenState, key: Key) => Step>> = {
+  runs: pressInRuns,
+  approvals: pressInApprovals,
+  jobs: pressInJobs,
+  job: pressInJob,
+  run: pressInRun,
+};
+
 /** What a key does, wherever the screens stand; a pure function. */
 export const press = (state: ScreenState, key: Key): Step => {
   if (key.name === 'interrupt') return { state, request: { kind: 'quit' } };
@@ -112,6 +119,5 @@ export const press = (state: ScreenState, key: Key): Step => {
   if (state.prompt !== null) return pressInPrompt(state, state.prompt, key);
   if (key.text === 'q') return { state, request: { kind: 'quit' } };
   if (key.text === '?') return overlaid(state, 'Keys', helpText);
-  if (state.screen === 'run') return pressInRun(state, key);
-  return state.screen === 'runs' ? pressInRuns(state, key) : pressInApprovals(state, key);
+  return screens[state.screen](state, key);
 };

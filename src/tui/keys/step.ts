@@ -10,6 +10,10 @@ export interface Step {
 
 export const stay = (state: ScreenState): Step => ({ state });
 
+/** Tells why a key does nothing. */
+export const notice = (state: ScreenState, text: string): Step =>
+  stay({ ...state, notice: { text, tone: 'bad', until: state.now + 4_000 } });
+
 /** A text laid over the screen; a prompt stands below it until it is closed. */
 export const overlaid = (state: ScreenState, title: string, text: string): Step =>
   stay({ ...state, overlay: { title, lines: text.split('\n'), top: 0 } });

@@ -13,6 +13,7 @@ export type Request =
   /** Asks the terminal to keep a text for pasting. */
   | { readonly kind: 'copy'; readonly text: string }
   | { readonly kind: 'cancel'; readonly runId: string; readonly name: string }
+  | { readonly kind: 'cancel-job'; readonly jobId: string; readonly name: string }
   | {
       readonly kind: 'score';
       readonly runId: string;

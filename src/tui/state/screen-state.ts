@@ -2,8 +2,10 @@ import type { Frame } from '../../contract/operation.ts';
 import type { PendingApproval } from '../../features/approvals/approvals.schema.ts';
 import type { RunRecord } from '../../features/runs/runs.schema.ts';
 import type { RunScore } from '../../features/scores/scores.schema.ts';
+import type { ShownJob } from '../../text/job-line.ts';
 import { type Asked, withAsked } from './asked.ts';
 import { emptyInbox, type Inbox, withoutApproval } from './inbox.ts';
+import { emptyJobs, type JobItem, type JobList, type JobPage, type OpenJob, receiveJobs } from './job-list.ts';
 import { type OpenRun, openRun, receiveFrames, receiveTree, type StreamState } from './open-run.ts';
 import type { Prompt } from './prompt.ts';
 import { type Activity, addPage, emptyList, type RunList, type RunPage, replaceRun } from './run-list.ts';
@@ -34,12 +36,14 @@ export interface ScreenState {
   /** Epoch milliseconds, advanced every second. */
   readonly now: number;
   readonly size: Size;
-  readonly screen: 'runs' | 'approvals' | 'run';
+  readonly screen: 'runs' | 'approvals' | 'jobs' | 'job' | 'run';
   /** Screen that `esc` goes back to from a run. */
-  readonly cameFrom: 'runs' | 'approvals';
+  readonly cameFrom: 'runs' | 'approvals' | 'jobs' | 'job';
   readonly runs: RunList;
   readonly inbox: Inbox;
+  readonly jobs: JobList;
   readonly open: OpenRun | null;
+  readonly openJob: OpenJob | null;
   readonly overlay: Overlay | null;
   readonly prompt: Prompt | null;
   readonly notice: Notice | null;
@@ -63,6 +67,9 @@ export type ScreenEvent =
   | { readonly type: 'stream'; readonly runId: string; readonly stream: StreamState }
   | { readonly type: 'approvals'; readonly rows: readonly PendingApproval[] }
   | { readonly type: 'approvals-refused'; readonly refusal: string }
+  | { readonly type: 'jobs'; readonly page: JobPage }
+  | { readonly type: 'jobs-refused'; readonly refusal: string }
+  | { readonly type: 'job'; readonly job: ShownJob; readonly items: readonly JobItem[] }
   | { readonly type: 'decided'; readonly approvalId: string }
   | { readonly type: 'scores'; readonly runId: string; readonly scores: readonly RunScore[] }
   | { readonly type: 'went-on'; readonly runId: string }
@@ -81,7 +88,9 @@ export const initialState = (target: string, now: number, size: Size): ScreenSta
   cameFrom: 'runs',
   runs: emptyList(),
   inbox: emptyInbox,
+  jobs: emptyJobs(),
   open: null,
+  openJob: null,
   overlay: null,
   prompt: null,
   notice: null,
@@ -130,6 +139,18 @@ export const receive = (state: ScreenState, event: ScreenEvent): ScreenState => 
       return { ...state, inbox: { ...state.inbox, rows: event.rows, loaded: true, refusal: '' } };
     case 'approvals-refused':
       return { ...state, inbox: { ...state.inbox, loaded: true, refusal: event.refusal } };
+    case 'jobs': {
+      const jobs = receiveJobs(state.jobs, event.page);
+      return jobs === state.jobs ? state : { ...state, jobs };
+    }
+    case 'jobs-refused':
+      return { ...state, jobs: { ...state.jobs, loaded: true, refusal: event.refusal } };
+    case 'job': {
+      const { openJob } = state;
+      // Whoever looks at something else by now stays there.
+      if (openJob?.job.id !== event.job.id) return state;
+      return { ...state, openJob: { ...openJob, job: event.job, rows: event.items, loaded: true } };
+    }
     case 'decided':
       return { ...state, inbox: withoutApproval(state.inbox, event.approvalId) };
     case 'scores':

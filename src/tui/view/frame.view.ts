@@ -4,6 +4,8 @@ import type { Overlay, ScreenState } from '../state/screen-state.ts';
 import { waitingRun } from '../state/waiting-run.ts';
 import { answerPanel } from './answer.view.ts';
 import { approvalsView } from './approvals.view.ts';
+import { jobView } from './job.view.ts';
+import { jobsView } from './jobs.view.ts';
 import { blank, fitHeight, fitLine, type Line, line, lineText, ruleLine, type Span, span, spreadLine } from './line.ts';
 import { overlayHeight, overlayRows } from './long-text.ts';
 import { filterPanel, promptHints, promptLine } from './prompt.view.ts';
@@ -11,19 +13,20 @@ import { runView } from './run.view.ts';
 import { runsView } from './runs.view.ts';
 
 const smallest = { columns: 40, rows: 10 };
+/** From here on there is room for the name of the program. */
+const withName = 48;
 
 const tab = (name: string, active: boolean): Span => (active ? span(`[${name}]`, 'strong') : span(` ${name} `, 'dim'));
 
 /** Where one is, and whether what is shown is still true. */
 const header = (state: ScreenState, width: number): Line => {
   const waiting = state.inbox.rows.length;
+  const at = state.screen === 'run' ? state.cameFrom : state.screen;
   const tabs = [
-    span(' acp ', 'accent'),
-    tab('Runs', state.screen === 'runs' || (state.screen === 'run' && state.cameFrom === 'runs')),
-    tab(
-      `Approvals${waiting === 0 ? '' : ` ${waiting}`}`,
-      state.screen === 'approvals' || (state.screen === 'run' && state.cameFrom === 'approvals'),
-    ),
+    span(width >= withName ? ' acp ' : '', 'accent'),
+    tab('Runs', at === 'runs'),
+    tab(`Approvals${waiting === 0 ? '' : ` ${waiting}`}`, at === 'approvals'),
+    tab('Jobs', at === 'jobs' || at === 'job'),
   ];
   const link = state.lost === null ? span('● connected ', 'good') : span('✗ reconnecting ', 'bad');
   const target = width >= 70 ? [span(`${safeLine(state.target)}  `, 'dim')] : [];
@@ -46,7 +49,11 @@ const hintsOf = (state: ScreenState): readonly string[] => {
         'o command line',
       ];
     case 'approvals':
-      return ['a approve', 'r reject', 'enter details', 'o run', 'tab runs'];
+      return ['a approve', 'r reject', 'enter details', 'o run', 'tab jobs'];
+    case 'jobs':
+      return ['enter open', 'f filter', 'c cancel', 'i record', 'tab runs', 'y copy id'];
+    case 'job':
+      return ['esc back', 'enter run', 'c cancel', 'i record', 'y copy id'];
     case 'run': {
       const tree = (state.open?.tree.length ?? 0) > 1 ? ['tab tree'] : [];
       const answer = state.open !== null && waitingRun(state.open) !== null ? ['a answer'] : [];
@@ -94,6 +101,8 @@ const messageLine = (state: ScreenState): Line => {
 const titleLine = (state: ScreenState, width: number): Line => {
   if (state.screen === 'run') return ruleLine('Run', '', width);
   if (state.screen === 'approvals') return ruleLine('Approvals', '', width);
+  if (state.screen === 'jobs') return ruleLine('Jobs', state.jobs.filter?.toLowerCase() ?? '', width);
+  if (state.screen === 'job') return ruleLine('Job', '', width);
   const filter = describeFilter(state.runs.filter);
   return ruleLine('Runs', filter === '' ? '' : safeLine(filter), width);
 };
@@ -113,8 +122,18 @@ const overlaid = (overlay: Overlay, state: ScreenState, width: number): readonly
 };
 
 const screenBody = (state: ScreenState, width: number, height: number): readonly Line[] => {
-  if (state.screen === 'run') return runView(state, width, height);
-  return state.screen === 'runs' ? runsView(state, width, height) : approvalsView(state, width, height);
+  switch (state.screen) {
+    case 'run':
+      return runView(state, width, height);
+    case 'runs':
+      return runsView(state, width, height);
+    case 'approvals':
+      return approvalsView(state, width, height);
+    case 'jobs':
+      return jobsView(state, width, height);
+    case 'job':
+      return jobView(state, width, height);
+  }
 };
 
 const tooSmall = ({ columns, rows }: ScreenState['size']): readonly Line[] =>

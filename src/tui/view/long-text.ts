@@ -22,7 +22,7 @@ Runs
   s                score it: 1 to 5 stars, + good, - bad
   y  Y             copy the id of the run, of its session
   o                leave for the command line, with the run
-  Tab              approvals
+  Tab              approvals, then jobs
 
 One run
   Tab              between its events and its tree
@@ -36,7 +36,14 @@ Approvals
   Enter            all arguments of the call
   a  r             approve, reject with a reason
   o                open the run that waits
-  Tab  Esc         back to the runs
+  Tab  Esc         jobs; back to the runs
+
+Jobs
+  Enter            open: its items and their runs; a queued run opens itself
+  f                all, pending, leased, running, completed, failed, canceled
+  c                cancel the job; items that have ended stay
+  i  y             the whole record of the job; copy its id
+  Tab  Esc         back to the runs; one job: back to the jobs
 
 Cancel, approve, reject and answer ask before they act.`;
 
@@ -123,9 +130,12 @@ export const waitingCallText = (call: WaitingCall): string => {
   return safeText(`${facts(callFacts(call))}\n${argumentsText(call.arguments, note)}`);
 };
 
+/** A record as JSON. */
+export const jsonText = (record: object): string => safeText(JSON.stringify(record, null, 2));
+
 /** The record of a run and its scores as JSON. */
 export const recordText = (run: object, scores: readonly RunScore[]): string =>
-  safeText(JSON.stringify(scores.length === 0 ? run : { ...run, scores }, null, 2));
+  jsonText(scores.length === 0 ? run : { ...run, scores });
 
 /** Rows of the screen that are left for an overlay's text. */
 export const overlayHeight = ({ rows }: Size): number => Math.max(1, rows - 3);

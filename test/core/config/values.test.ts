@@ -188,6 +188,8 @@ const limits: readonly (readonly [string, readonly string[], readonly string[]])
   ['Service:RateLimit:Partition', ['User'], ['apikey']],
   ['Service:Quotas:TimeZone', ['Mars/Base', '+02:00', ''], ['Europe/Berlin']],
   ['Service:Quotas:ThresholdPercents', ['[0]', '[101]', '[80,80]'], ['[50]', '[]']],
+  ['Service:Webhooks:RetryDelays', ['[60]', '60s', '["0s"]'], ['["90s","60d"]', '[]']],
+  ['Service:Webhooks:AllowedConfigurationPrefix', ['WebhookSecrets:', 'Service:WebhookSecrets'], ['Service:Other:']],
   ['Service:AtRest:Keys:k1', ['short', 'A'.repeat(44)], [`${Buffer.alloc(32, 7).toString('base64')}`]],
 ];
 
@@ -219,8 +221,6 @@ test('CONF-16 SEC-14 an issuer is an https URL, and http only on this machine', 
 
 /** Keys of features that come later are checked all the same: the problem is the value, not only the feature. */
 const laterCases: readonly (readonly [string, readonly string[], readonly string[]])[] = [
-  ['Service:Webhooks:RetryDelays', ['[60]', '60s', '["0s"]'], ['["90s","60d"]', '[]']],
-  ['Service:Webhooks:AllowedConfigurationPrefix', ['WebhookSecrets:', 'Service:WebhookSecrets'], ['Service:Other:']],
   ['Service:Images:DefaultSize', ['1024', '0x1'], ['512x768']],
   ['Service:Images:MaxCount', ['11'], ['10']],
   ['Service:Voice:Conversation:InputSampleRate', ['7999'], ['48000']],

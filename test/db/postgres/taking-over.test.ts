@@ -1,6 +1,9 @@
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
+import { silentLogger } from '../../../src/core/logger.ts';
 import type { PostgresConnection } from '../../../src/db/postgres/connection.ts';
+import type { Connections } from '../../../src/db/postgres/connections.ts';
+import { createPostgresDialect } from '../../../src/db/postgres/dialect.ts';
 import { createOutage, type Outage } from '../../../src/db/postgres/outage.ts';
 import { createSureSending } from '../../../src/db/postgres/sure-sending.ts';
 
@@ -47,4 +50,33 @@ test('nor is one waited for whose predecessor went half a minute ago', async (t)
     now = 30_000;
   };
   assert.deepEqual(await sentTo(lost), { sent: 1, error: readonly });
+});
+
+test('a server counts as away once it has been for 5 s, and a standby for half a minute after its predecessor went; never one that was made read-only', (t) => {
+  let now = 0;
+  t.mock.method(performance, 'now', () => now);
+  let isReadonly = false;
+  const outage = createOutage();
+  const { isAway } = createPostgresDialect({
+    connections: { outage } as Connections,
+    schema: 'service',
+    refusesWrites: () => isReadonly,
+    log: silentLogger,
+    exclusive: (work) => work(),
+  });
+  const looks = (at: number): boolean | undefined => {
+    now = at;
+    return isAway?.();
+  };
+  outage.answered();
+  isReadonly = true;
+  assert.equal(looks(1000), false, 'nothing was lost: it takes no writes, and nobody knows how long');
+  isReadonly = false;
+  outage.lost();
+  outage.began();
+  assert.deepEqual([looks(5999), looks(6000)], [false, true]);
+  outage.answered();
+  assert.equal(looks(6000), false);
+  isReadonly = true;
+  assert.deepEqual([looks(30_999), looks(31_000)], [true, false]);
 });

@@ -3,7 +3,14 @@ import { test } from 'node:test';
 import { serviceLeaseStore } from '../../../src/features/jobs/index.ts';
 import { openSite, type ServiceProcess, type Site, until } from '../support.ts';
 
-const names = ['approval-expiration', 'loose-contents', 'model-health', 'retention', 'run-reconciliation'] as const;
+const names = [
+  'approval-expiration',
+  'loose-contents',
+  'model-health',
+  'retention',
+  'run-reconciliation',
+  'schedule-dispatch',
+] as const;
 
 const leaseMs = 600_000;
 

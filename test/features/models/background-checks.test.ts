@@ -1,9 +1,14 @@
 import assert from 'node:assert/strict';
 import { type TestContext, test } from 'node:test';
-import { createModelHealth } from '../../../src/features/models/model-health.ts';
+import { silentLogger } from '../../../src/core/logger.ts';
+import { modelsFeature } from '../../../src/features/models/index.ts';
 import { createModelProviders } from '../../../src/providers/models/index.ts';
+import { openApp } from '../../support/app.ts';
 import { testClock } from '../../support/clock.ts';
+import { eventually } from '../../support/eventually.ts';
+import { instanceStateOf } from '../../support/instance-state.ts';
 import { startProviderSimulator } from '../../support/providers/simulator.ts';
+import { openTestStorage } from '../../support/store.ts';
 
 const world = async (t: TestContext, backgroundIntervalMs: number | null) => {
   const simulator = await startProviderSimulator({ models: () => ({ status: 200, body: { data: [{ id: 'any' }] } }) });
@@ -12,11 +17,14 @@ const world = async (t: TestContext, backgroundIntervalMs: number | null) => {
     { log: () => undefined },
   );
   const clock = testClock({ stands: true });
-  const health = createModelHealth({
-    providers,
+  const state = instanceStateOf(true, clock.now);
+  const { health } = modelsFeature({
+    ...{ providers, clock, storeClock: clock, state, isShared: false, log: silentLogger },
+    storage: await openTestStorage(t),
     settings: { cacheTtlMs: 1, backgroundIntervalMs },
-    clock,
+    allows: () => true,
   });
+  await state.load();
   t.after(async () => {
     await health.background.stop();
     await providers.close();
@@ -55,4 +63,20 @@ test('MODEL-36 without an interval nobody is asked', async (t) => {
   health.background.start(() => true);
   await clock.advance(3_600_000);
   assert.equal(simulator.listed.length, 0);
+});
+
+test('MODEL-36 where a store has one owner a check writes nothing', async (t) => {
+  const clock = testClock();
+  const app = await openApp(t, 'http', {
+    clock,
+    simulator: { models: () => ({ status: 200, body: { data: [{ id: 'any' }] } }) },
+    service: { Health: { BackgroundInterval: '5s' }, Egress: { AllowPrivateNetworkTargets: true } },
+  });
+  const before = await app.store.text();
+  await clock.advance(5000);
+  await eventually('it asks', () => app.simulator.listed.length > 0);
+  await eventually('its result is shown', async () =>
+    (await app.client.models.health({ query: { refresh: false } })).body.some(({ status }) => status === 'Healthy'),
+  );
+  assert.equal(await app.store.text(), before);
 });

@@ -57,6 +57,36 @@ test('TOOL-12 one module may bring the authorizer', async (t) => {
   assert.deepEqual(two.report, ['b.mjs: toolAuthorizer is taken: a.mjs registers one already']);
 });
 
+test('JOB-47 handlers of jobs have keys of their own, and none of the service', async (t) => {
+  const job = (key: string, more = '') => `{ key: '${key}', async run() { return this.answer; }, answer: 1${more} }`;
+  const loaded = await load(t, {
+    'a.mjs': `export default { jobs: [${job('shop.import')}, ${job('0', ', schedulable: false')}] };`,
+    'b.mjs': `export default { jobs: [${job('shop.import')}] };`,
+    'c.mjs': `export default { jobs: [${job('Shop')}] };`,
+    'd.mjs': `export default { jobs: [${job('acp.import')}] };`,
+    'e.mjs': `export default { jobs: [${job('e', ", schedulable: 'no'")}] };`,
+    'f.mjs': "export default { jobs: [{ key: 'f' }, null] };",
+    'g.mjs': `export default { jobs: [${job('x'.repeat(129))}] };`,
+  });
+  assert.deepEqual(loaded.report, [
+    'b.mjs: jobs is taken for shop.import: a.mjs registers one already',
+    'c.mjs: jobs has "Shop", which is not 1 to 128 of a-z 0-9 . _ -, starting with a letter or digit',
+    'd.mjs: jobs has acp.import: keys that begin with acp. are those of the service',
+    'e.mjs: jobs has e, whose schedulable is neither true nor false',
+    'f.mjs: jobs must be a list of objects with a key and a function run',
+    `g.mjs: jobs has "${'x'.repeat(129)}", which is not 1 to 128 of a-z 0-9 . _ -, starting with a letter or digit`,
+  ]);
+  assert.deepEqual(
+    loaded.jobs.map(({ value }) => [value.key, value.schedulable]),
+    [
+      ['shop.import', true],
+      ['0', false],
+    ],
+  );
+  const [first] = loaded.jobs;
+  assert.equal(await first?.value.run({} as never, new AbortController().signal), 1, 'a handler may use this');
+});
+
 test('CONF-14 everything wrong with every module is reported together', async (t) => {
   const { report } = await load(t, {
     'syntax.mjs': 'export default {',

@@ -37,7 +37,7 @@ export const bookElsewhere = async (
   const counters = storage.stores(
     createRunCounters(
       createPeriodClock('UTC', now),
-      { ...notices, waiting: async () => [], announced: async () => undefined },
+      { ...notices, waiting: async () => [], announced: async () => new Set<string>() },
       { admitted: nothing, settled: nothing, dayOf: () => null },
       now,
       storage.batch,

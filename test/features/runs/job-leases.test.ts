@@ -3,7 +3,7 @@ import { type TestContext, test } from 'node:test';
 import { silentLogger } from '../../../src/core/logger.ts';
 import { noTelemetry } from '../../../src/core/telemetry/telemetry.ts';
 import { jobStore } from '../../../src/features/jobs/index.ts';
-import { JobCanceledError, type JobHandler, type JobResult } from '../../../src/scheduler/job-queue.ts';
+import { JobCanceledError, type JobHandler, type JobQueue, type JobResult } from '../../../src/scheduler/job-queue.ts';
 import { createJobTelemetry } from '../../../src/scheduler/job-telemetry.ts';
 import { createJobWorker, type JobWorkerOptions } from '../../../src/scheduler/job-worker.ts';
 import { retryDelayMs } from '../../../src/scheduler/retry-delay.ts';
@@ -30,10 +30,15 @@ const openQueue = async (t: TestContext, store: TestStore) => {
         ...more,
       }),
     ]);
-  const worker = (owner: string, handler: JobHandler, options: Partial<JobWorkerOptions> = {}) =>
+  const worker = (
+    owner: string,
+    handler: JobHandler,
+    options: Partial<JobWorkerOptions> = {},
+    queue: JobQueue = jobs,
+  ) =>
     createJobWorker(
       {
-        queue: jobs,
+        queue,
         handlers: { work: handler },
         tellOthers: () => undefined,
         telemetry: createJobTelemetry(noTelemetry(), 64, clock.now),
@@ -217,6 +222,9 @@ forEachStore(
     one.start();
     const taken = await until('again', 'Running');
     assert.deepEqual([taken.attempt, taken.lease_owner], [2, 'w']);
+    // A worker that has just come to the store gives all others the time to renew what they have.
+    await clock.advance(2000);
+    assert.equal((await jobs.get('last'))?.status, 'Leased');
     await clock.advance(1000);
     const lost = await until('last', 'Failed');
     assert.deepEqual([lost.error_code, lost.lease_owner], ['lease-expired', null]);
@@ -240,6 +248,34 @@ forEachStore('JOB-33 a failed attempt with attempts left waits for the next one'
   assert.deepEqual([failed.attempt, failed.error_code], [2, 'x']);
   await one.idle();
 });
+
+forEachStore(
+  'JOB-33 an attempt that is due before its worker is done with the last one is not missed',
+  async (t, store) => {
+    const { jobs, put, worker, clock, until } = await openQueue(t, store);
+    await put('a', { maxAttempts: 2 });
+    let claims = 0;
+    const slow: JobQueue = {
+      ...jobs,
+      async claim(...asked) {
+        const taken = await jobs.claim(...asked);
+        claims += 1;
+        return taken;
+      },
+      async retry(...again) {
+        await jobs.retry(...again);
+        clock.setAhead(20_000);
+        const before = claims;
+        one.wake(clock.now());
+        await eventually('a look that passes over the job', () => claims > before);
+      },
+    };
+    const one = worker('w', async () => ({ status: 'Failed', code: 'x', message: 'y' }), {}, slow);
+    one.start();
+    assert.equal((await until('a', 'Failed')).attempt, 2);
+    await one.idle();
+  },
+);
 
 test('JOB-33 the delay doubles up to five minutes, give or take a fifth', () => {
   const [low, middle, high] = [0, 0.5, 1].map((random) =>

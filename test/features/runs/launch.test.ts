@@ -10,6 +10,7 @@ import { ToolError } from '../../../src/engine/tools/index.ts';
 import {
   createChildPlans,
   createLaunch,
+  type ItemOfJob,
   type LaunchDeps,
   type LaunchRequest,
 } from '../../../src/features/runs/launch/index.ts';
@@ -76,6 +77,7 @@ const world = (refusing: string | null = null) => {
         return refusing === 'stops' ? 'stopped' : null;
       },
     },
+    storeIsAway: () => false,
     quotas: {
       admission: {
         async admit({ mayWait }: { readonly mayWait: boolean }) {
@@ -103,8 +105,9 @@ const world = (refusing: string | null = null) => {
       },
       async line() {
         step('session, in line');
-        if (refusing === 'close') return null;
-        return { position: 0, ready: async () => undefined, leave: () => steps.push('line, left') };
+        if (refusing === 'close') return 'Closed';
+        if (refusing === 'others') return 'NotNext';
+        return { position: 0, ready: async () => undefined, stepAside: () => steps.push('line, left') };
       },
       async begin(_run: unknown, from: { readonly resume: unknown; readonly resumes: string | null }) {
         const isPaused = from.resume === null && from.resumes !== null;
@@ -112,7 +115,8 @@ const world = (refusing: string | null = null) => {
         if (refusing === 'pause') return null;
         return { session, resume: null };
       },
-      free: async () => void steps.push('session, free'),
+      stepBack: async () => void steps.push('session, free'),
+      keepOrStepBack: (_session: unknown, work: () => Promise<unknown>) => work(),
     },
     store: { get: async () => row, lastSequence: async () => 0 },
     jobs: { held: () => ({ sql: '', parameters: [] }) },
@@ -173,6 +177,12 @@ const asked = {
     body: { sessionId: 's', approvals: [{ requestId: 'q', approved: true }] },
   },
   'queued request': { ...inSession, kind: 'queued', isStreaming: false },
+  'call of a trigger': {
+    ...inSession,
+    kind: 'queued',
+    isStreaming: false,
+    arriving: { attribution: { userId: null, labels: { source: 'trigger' } }, stored: () => [] },
+  },
   judge: {
     ...inSession,
     kind: 'judge',
@@ -181,6 +191,7 @@ const asked = {
     work: async () => ({ kind: 'Eval', agent, parameters: {} }),
   },
   replay: { ...inSession, kind: 'replay', body: {}, target: {}, work: async () => ({ agent, parameters: {} }) },
+  'item of a batch': { ...inSession, isStreaming: false },
 } as const satisfies Record<string, LaunchRequest>;
 
 const job = (handlerKey: string, payload: unknown): QueuedJob => ({
@@ -210,9 +221,21 @@ const taken = {
 
 type World = ReturnType<typeof world>;
 
-const launched = async ({ launch }: World, row: string): Promise<unknown> => {
+const launched = async ({ launch, step }: World, row: string): Promise<unknown> => {
   if (row in taken) return launch.take(taken[row as keyof typeof taken], new AbortController().signal);
-  const entrance = await launch.enter(asked[row as keyof typeof asked]);
+  const item: ItemOfJob = {
+    jobOf: (runId) => ({
+      id: 'job',
+      lane: 'default',
+      leaseOwner: 'w',
+      attempt: 1,
+      maxAttempts: 1,
+      held: { sql: runId, parameters: [] },
+    }),
+    reserve: async () => step('item told'),
+  };
+  const request = asked[row as keyof typeof asked];
+  const entrance = await launch.enter(row === 'item of a batch' ? { ...request, item } : request);
   return entrance.request.kind === 'queued' ? launch.queue(entrance) : launch.start(entrance);
 };
 
@@ -250,8 +273,32 @@ const rows: Readonly<Record<string, readonly string[]>> = {
     'row and job',
     'settle',
   ],
+  'call of a trigger': [
+    'authorise',
+    'owner',
+    'stops',
+    'quota, at once',
+    'stops',
+    'session, checked',
+    'preflight',
+    'row and job',
+    'settle',
+  ],
   judge: ['authorise', 'owner', 'stops', 'quota, waiting', 'stops', 'start', 'settle'],
   replay: ['authorise', 'owner', 'stops', 'quota, waiting', 'stops', 'start', 'settle'],
+  'item of a batch': [
+    'authorise',
+    'owner',
+    'stops',
+    'quota, waiting',
+    'stops',
+    'session, checked',
+    'preflight',
+    'session, taken',
+    'item told',
+    'start',
+    'settle',
+  ],
   'job of an accepted run': ['stops', 'session, in line', 'preflight', 'stops', 'session, taken', 'stops', 'start'],
   'job after decisions in the mailbox': [
     'stops',
@@ -310,10 +357,11 @@ describe('the steps of a launch', () => {
   }
 
   for (const row of Object.keys(taken))
-    test(`${row}: a close, the end of the process and an open pause leave it unstarted`, async () => {
+    test(`${row}: a close, the end of the process, a run before it and an open pause leave it unstarted`, async () => {
       for (const [refusing, word] of [
         ['close', 'Canceled'],
         ['shutdown', 'Released'],
+        ['others', 'NotNext'],
         ['pause', 'Blocked'],
       ] as const) {
         const there = world(refusing);

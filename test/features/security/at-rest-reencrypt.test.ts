@@ -53,6 +53,22 @@ overHttp(
     await plain.close();
     const idle = await openWorld(open, null, { folder: plain.folder, service: { Scheduling: { RunWorker: false } } });
     const queued = await enqueue(idle.client, 'helper', `Later ${marker}`);
+    const body = { handlerKey: 'acp.agent-batch', targetName: 'helper', payload: [`Item ${marker}`] };
+    await idle.client.schedules.save({ params: { name: 'batch' }, body });
+    // Of one that is gone the audit trail alone is left.
+    await idle.client.schedules.save({ params: { name: 'gone' }, body });
+    await idle.client.schedules.save({ params: { name: 'gone' }, body: { ...body, payload: `Replaced ${marker}` } });
+    await idle.client.schedules.remove({ params: { name: 'gone' } });
+    await idle.client.schedules.trigger({ params: { name: 'batch' }, body: {} });
+    await idle.client.webhooks.save({
+      params: { name: 'crm' },
+      body: {
+        url: 'https://crm.example/events',
+        events: ['run.failed'],
+        secretConfigurationKey: 'Service:WebhookSecrets:Crm',
+        headers: { 'x-note': marker },
+      },
+    });
     await idle.close();
     assert.ok(filesWithMarker(plain).length > 1);
 

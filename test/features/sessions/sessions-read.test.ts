@@ -3,6 +3,7 @@ import type { RunAuthorizationRequest } from '../../../src/features/modules/inde
 import { sessionStore } from '../../../src/features/sessions/index.ts';
 import { forEachDurableService, forEachService, overHttp } from '../../support/app.ts';
 import { testClock } from '../../support/clock.ts';
+import { faults } from '../../support/faults.ts';
 import { collect, Gate, getRun, listRuns, refusal, runStream, stream, waitingSetup } from '../runs/run-calls.ts';
 import {
   branch,
@@ -271,4 +272,15 @@ forEachDurableService('SESS-10 the host refuses a list whole, and one session as
   policy.refused = 'List';
   const problem = await refusal(listSessions(app.client));
   assert.deepEqual([problem.status, problem.code], [403, 'run-not-allowed']);
+});
+
+forEachDurableService('RUN-8 a session whose messages a run could not read is free for the next one', async (open) => {
+  const app = await open({ agents: [{ name: 'helper' }] });
+  await say(app.client, 's');
+  const giveBack = await app.store.takeAway(faults['session messages']);
+  const problem = await refusal(say(app.client, 's'));
+  assert.ok(problem.status >= 500, problem.code);
+  await giveBack();
+  await say(app.client, 's');
+  assert.equal((await getSession(app.client, 's')).version, 2);
 });

@@ -24,6 +24,7 @@ import {
 import { attributes, hex, type Message, messages, number, text } from '../../support/telemetry/protobuf.ts';
 import { swept } from '../retention/retention-world.ts';
 import { enqueue, followToEnd, runJson, tool } from '../runs/run-calls.ts';
+import { newest, save, sendTest, webhookSetup } from '../webhooks/webhook-world.ts';
 
 overHttp(
   'OBS-24, OBS-11, OBS-17, OBS-20 traces, metrics and logs leave by OTLP, with the GenAI conventions',
@@ -121,7 +122,10 @@ overHttp(
     const { url, received } = await openReceiver(t);
     withEnvironment(t, { OTEL_EXPORTER_OTLP_TRACES_ENDPOINT: `${url}/v1/traces` });
     const resolver = { resolve: async ({ id }: { id: string }) => ({ userIds: [id], sessionIds: [], ownerIds: [] }) };
-    const app = await open({ agents: [{ name: 'helper' }], module: { dataSubjectResolver: resolver } });
+    const app = await open(webhookSetup({}, { module: { dataSubjectResolver: resolver } }));
+    await save(app.client, 'http://127.0.0.1:1/');
+    await sendTest(app.client);
+    await newest(app.client, 'the attempt was made', ({ attempt }) => attempt === 1);
     await followToEnd(app.client, await enqueue(app.client, 'helper', { message: 'Hi' }));
     await app.client.retention.save({ params: { target: 'Jobs' }, body: { maxAgeDays: 1 } });
     await swept(app, 'Jobs');
@@ -140,6 +144,7 @@ overHttp(
       'acp.job > invoke_agent helper',
       'acp.job > invoke_agent helper > chat demo-1',
       'acp.job > acp.retention.sweep',
+      'acp.job > acp.webhook.delivery',
       'GET /api/audit/verify > acp.audit.verify',
       'GET /api/data-subjects/{id}/export > acp.data_subject.export',
       'GET /api/agents',

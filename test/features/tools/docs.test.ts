@@ -56,6 +56,7 @@ test('the modules of docs/modules.md start, and their tools answer', async (t) =
     'quality',
     'refunds',
     'roles',
+    'shop',
     'support-agents',
   ]);
   assert.deepEqual(loaded.judges.map(({ value }) => value.name).toSorted(), ['brevity', 'grade']);

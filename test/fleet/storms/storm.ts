@@ -10,6 +10,9 @@ import type { EffectsServer } from '../effects-server.ts';
 /** Clients that ask at the same time. */
 export const clients = 64;
 
+/** Of each process to the database. */
+export const mostConnections = 8;
+
 /** What a storm breaks over. */
 export interface Storm {
   readonly fleet: Fleet;
@@ -90,6 +93,11 @@ export const runsOf = (storm: Storm, filter: Filter): Promise<StormRun[]> => eve
 export const jobsOf = (storm: Storm): Promise<JobRecord[]> => everyPage(storm, '/api/jobs', {});
 
 const ends = new Set(['Completed', 'Failed', 'Canceled']);
+
+/** On a machine that is too busy a process may not learn in time whether the agent is stopped, and then does not go on. */
+export const assertEnded = ({ id, status, error }: StormRun): void => {
+  if (status !== 'Completed') assert.deepEqual([status, error?.type], ['Failed', 'store_unavailable'], id);
+};
 
 /** No run and no job waits or is at work. */
 export const calm = (storm: Storm): Promise<unknown> =>

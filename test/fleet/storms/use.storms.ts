@@ -1,6 +1,8 @@
 import assert from 'node:assert/strict';
+import type { Answer } from '../../e2e/wire.ts';
 import { eventually, processMs } from '../../support/eventually.ts';
 import { microUnits, type Use } from '../load.ts';
+import { atGate } from './gate.ts';
 import { codeOf, read, run, runsOf, type Storm, saveAgent, send, together } from './storm.ts';
 
 // What is bounded, counted and paid for.
@@ -9,6 +11,9 @@ import { codeOf, read, run, runsOf, type Storm, saveAgent, send, together } from
 export const prices = { Input: 3, Output: 15 };
 export const thresholds = [50, 80, 100];
 const maxRuns = 97;
+const mostOutput = 5000;
+// Enough for one such call with what its question may be at most, and not for two.
+const lastTokens = 8000;
 // It is chance which of both is used up first.
 const budgetOf = ({ rounds }: Storm): Omit<Use, 'runs'> => ({ tokens: 6_000 * rounds, cost: 84_000 * rounds });
 
@@ -21,7 +26,22 @@ export const prepareUse = async (storm: Storm): Promise<void> => {
   for (let round = 0; round < storm.rounds; round += 1) {
     await saveAgent(storm, `counted-${round}`);
     await send(storm, 'PUT', '/api/quotas', { agentName: `counted-${round}`, period: 'Monthly', maxRuns });
+    await saveAgent(storm, `lone-${round}`);
+    await send(storm, 'PUT', '/api/quotas', { agentName: `lone-${round}`, period: 'Monthly', maxRuns: 1 });
+    await saveAgent(storm, `greedy-${round}`, {
+      model: { provider: 'openai', model: 'm', maxOutputTokens: mostOutput },
+    });
+    await send(storm, 'PUT', '/api/quotas', { agentName: `greedy-${round}`, period: 'Monthly', maxTokens: lastTokens });
   }
+};
+
+/** Every process asks for the same last place, and for the same last tokens. */
+const askedAtOnce = async (storm: Storm, agent: string, kind: 'places' | 'calls'): Promise<readonly Answer[]> => {
+  const when = `new.agent_name = '${agent}' and new.is_admission = ${kind === 'places' ? 1 : 0}`;
+  const gate = { table: 'quota_holds', on: 'insert', when, waiting: storm.fleet.members.length } as const;
+  const answers = await atGate(storm, gate, () => together(() => run(storm, agent, { message: 'greedy' })));
+  for (const answer of answers) if (answer.status !== 200) assert.equal(codeOf(answer), 'quota-exceeded', answer.text);
+  return answers.filter(({ status }) => status === 200);
 };
 
 /** Each client asks again and again until it is refused by the limit; how many were answered, by the client. */
@@ -74,8 +94,15 @@ const agreedUse = async (storm: Storm, agent: string): Promise<Use> => {
 
 /** QUOTA-13, strict. */
 export const spendingIsBounded = async (storm: Storm): Promise<void> => {
+  for (let round = 0; round < storm.rounds; round += 1) {
+    const agent = `greedy-${round}`;
+    const served = await askedAtOnce(storm, agent, 'calls');
+    const { tokens } = await agreedUse(storm, agent);
+    assert.ok(served.length > 0 && tokens > mostOutput && tokens <= lastTokens, `${tokens} tokens`);
+  }
+  const { length: before } = storm.provider.calls;
   await untilRefused(storm, 'saver');
-  const { calls } = storm.provider;
+  const calls = storm.provider.calls.slice(before);
   const paid = {
     tokens: calls.reduce((sum, { input, output }) => sum + input + output, 0),
     cost: calls.reduce((sum, { input, output }) => sum + input * prices.Input + output * prices.Output, 0),
@@ -99,6 +126,8 @@ const noticesOf = ({ fleet }: Storm): ReadonlyMap<string, number> => {
 
 export const runsAreBounded = async (storm: Storm): Promise<void> => {
   for (let round = 0; round < storm.rounds; round += 1) {
+    assert.equal((await askedAtOnce(storm, `lone-${round}`, 'places')).length, 1);
+    assert.equal((await agreedUse(storm, `lone-${round}`)).runs, 1);
     const agent = `counted-${round}`;
     assert.equal(await untilRefused(storm, agent), maxRuns);
     assert.equal((await agreedUse(storm, agent)).runs, maxRuns);

@@ -13,6 +13,8 @@ export interface LoopbackServer {
   readonly port: number;
   readonly url: string;
   readonly received: ReceivedRequest[];
+  /** How many were made so far. */
+  connections(): number;
   close(): Promise<void>;
 }
 
@@ -29,6 +31,10 @@ export const startServer = async (
     received.push(request);
     answer(request, response);
   });
+  let connections = 0;
+  server.on('connection', () => {
+    connections += 1;
+  });
   server.listen(0, '127.0.0.1');
   await once(server, 'listening');
   const { port } = server.address() as AddressInfo;
@@ -36,6 +42,7 @@ export const startServer = async (
     port,
     url: `http://127.0.0.1:${port}`,
     received,
+    connections: () => connections,
     async close() {
       server.closeAllConnections();
       server.close();

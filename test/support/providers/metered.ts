@@ -13,15 +13,19 @@ export interface MeteredProvider {
  * Chat completions that count: four bytes of the messages are a token, and an answer is as long as `wanted` says unless
  * the cap of the call is lower, as with real providers. An answer takes `delayMs`. Close it when the test is over.
  */
-export const openMeteredProvider = async (wanted: () => number, delayMs = 0): Promise<MeteredProvider> => {
+export const openMeteredProvider = async (
+  wanted: (messages: string) => number,
+  delayMs = 0,
+): Promise<MeteredProvider> => {
   const calls: { cap: number | null; input: number; output: number }[] = [];
   const server = createServer(async (request, response) => {
     let text = '';
     for await (const part of request) text += String(part);
     const body = JSON.parse(text) as { messages: unknown; max_tokens?: number; max_completion_tokens?: number };
     const cap = body.max_completion_tokens ?? body.max_tokens ?? null;
-    const input = Math.ceil(JSON.stringify(body.messages).length / 4);
-    const wish = wanted();
+    const messages = JSON.stringify(body.messages);
+    const input = Math.ceil(messages.length / 4);
+    const wish = wanted(messages);
     const output = Math.min(wish, cap ?? wish);
     calls.push({ cap, input, output });
     if (delayMs > 0) await pause(delayMs);
@@ -42,6 +46,8 @@ export const openMeteredProvider = async (wanted: () => number, delayMs = 0): Pr
       }),
     );
   });
+  // Longer than clients keep a connection, so that they close first and no call meets a closed one.
+  server.keepAliveTimeout = 60_000;
   await new Promise<void>((listening) => server.listen(0, '127.0.0.1', listening));
   return {
     origin: `http://127.0.0.1:${(server.address() as AddressInfo).port}`,

@@ -1,6 +1,6 @@
 import { hourMs, minuteMs, secondMs } from '../duration.ts';
 import { age, bytes, duration, int } from '../number-kinds.ts';
-import { flag, group, plannedGroup, secretSection, setting } from '../schema-nodes.ts';
+import { flag, group, secretSection, setting } from '../schema-nodes.ts';
 import { keyPrefix } from '../text-kinds.ts';
 import { listOf } from '../value-kind.ts';
 
@@ -9,7 +9,7 @@ export const networkSettings = {
   Egress: group('Connections to addresses that callers name.', {
     AllowPrivateNetworkTargets: flag(false, 'They may lead into private networks.'),
   }),
-  Webhooks: plannedGroup('webhooks', 'Events that are sent to subscribers.', {
+  Webhooks: group('Events that are sent to subscribers.', {
     Enabled: flag(true, 'Events are made and sent.'),
     AllowPrivateNetworkTargets: flag(false, 'Subscribers may be in private networks.'),
     AllowInsecureHttp: flag(false, 'Subscribers may use http.'),
@@ -30,7 +30,7 @@ export const networkSettings = {
     SignatureTolerance: setting(age(), 5 * minuteMs, 'How far the time of a signature may be off; for triggers too.'),
   }),
   WebhookSecrets: secretSection(3, 'Secrets that sign webhooks.'),
-  Triggers: plannedGroup('triggers', 'Calls from outside that start an agent.', {
+  Triggers: group('Calls from outside that start an agent.', {
     AllowedConfigurationPrefix: setting(
       keyPrefix(),
       'Service:TriggerSecrets:',

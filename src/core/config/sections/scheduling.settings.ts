@@ -1,6 +1,6 @@
 import { minuteMs, secondMs } from '../duration.ts';
 import { age, duration, int } from '../number-kinds.ts';
-import { flag, group, mapOf, optional, planned, required, setting } from '../schema-nodes.ts';
+import { flag, group, mapOf, optional, required, setting } from '../schema-nodes.ts';
 import { lane, text } from '../text-kinds.ts';
 import { listOf } from '../value-kind.ts';
 
@@ -19,10 +19,8 @@ export const schedulingSettings = {
       'Time a job stays reserved without a sign of life; renewed at half of it.',
     ),
     MaxAttempts: setting(int({ min: 1 }), 3, 'Attempts before a job counts as failed.'),
-    MaxItemsPerJob: planned(
-      'evals',
-      setting(int({ min: 1 }), 1000, 'Items of a batch job and cases of an evaluation.'),
-    ),
+    MaxItemsPerJob: setting(int({ min: 1 }), 1000, 'Items of a batch job and cases of an evaluation.'),
+    MaxConcurrentItems: setting(int({ min: 1 }), 4, 'Items of one batch job that this process works on side by side.'),
     Lanes: setting(listOf(lane(), { unique: true }), [], 'Lanes this process serves. Empty: all of them.'),
     MaxConcurrentJobsPerLane: mapOf(
       '{lane}',
@@ -35,12 +33,9 @@ export const schedulingSettings = {
       required(lane(), 'Lane of such jobs when none is named.'),
       'Lanes of kinds of jobs.',
     ),
-    SchedulableHandlerKeys: planned(
-      'schedules',
-      optional(
-        listOf(text(), { unique: true }),
-        'Kinds of jobs that schedules may start. Null: all that are not internal.',
-      ),
+    SchedulableHandlerKeys: optional(
+      listOf(text(), { unique: true }),
+      'Kinds of jobs that schedules may start. Null: all that are not internal.',
     ),
   }),
   AsyncRun: group('Runs that are queued and answered later.', {

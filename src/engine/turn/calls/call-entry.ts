@@ -21,6 +21,7 @@ export const callEntry = (
   argumentsText: string,
 ): ToolCallEntry => {
   const payload = recordedPayload(argumentsText, ports.settings.recording);
+  run.hasActed = true;
   return {
     id: ports.newId(),
     tenantId: run.plan.tenantId,

@@ -108,6 +108,7 @@ const callTarget = async (
   if (hit !== null) {
     run.signal.throwIfAborted();
     into.fromCache = true;
+    run.hasActed = true;
     if (run.trace !== null) run.trace.modelCall = null;
     for (const part of replayedParts(hit)) take(run, ports, target, messageId, part, into, reasoning);
     return;

@@ -61,6 +61,7 @@ export const callProvider = async (
   work: CallWork,
 ): Promise<void> => {
   const { protection, metrics } = ports;
+  run.hasActed = true;
   const span = openSpan(run, target, call, place);
   if (run.trace !== null) run.trace.modelCall = span;
   const sensitive = span !== null && ports.telemetry.settings.recordSensitiveData;

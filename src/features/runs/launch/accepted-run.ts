@@ -67,7 +67,7 @@ export const checkPrompt = async (
   attachments: readonly AttachmentReference[],
 ): Promise<void> => {
   await preflight?.(agent, tenantId, request, attachments).catch((error: unknown) => {
-    if (!(error instanceof AcpError)) throw error;
+    if (!(error instanceof AcpError) || error.code === 'store-unavailable') throw error;
     throw new RunFailure('ProviderError', 'context_overflow', error.message, { cause: error });
   });
 };

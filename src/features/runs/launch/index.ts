@@ -1,8 +1,15 @@
 export { type ChildPlanDeps, createChildPlans } from './child-plans.ts';
 export { createLaunch, type Launch, type LaunchDeps } from './launch.ts';
-export type { Entrance, LaunchRequest, RunOwner, RunWork } from './launch-request.ts';
+export type { Entrance, ItemOfJob, LaunchRequest, RunOwner, RunWork } from './launch-request.ts';
 export { type Preflight, preflightCheck } from './preflight.ts';
-export { type ContinuationPayload, continuationKey, packPrincipal, pauseContextOf, runJobKeys } from './queued-run.ts';
+export {
+  type ContinuationPayload,
+  continuationKey,
+  isQueuedRun,
+  packPrincipal,
+  pauseContextOf,
+  runJobKeys,
+} from './queued-run.ts';
 export { createQueuedRuns, type QueuedRuns } from './queued-runs.ts';
 export { failureError } from './refusals.ts';
 export { runPlan } from './run-plan.ts';

@@ -1,7 +1,9 @@
 import type { AgentRunRequest } from '../../../contract/run-request.ts';
+import type { RunAttribution } from '../../../core/caller/attribution.ts';
 import type { RunTarget } from '../../../core/caller/run-authorization.ts';
 import type { CallContext } from '../../../core/context.ts';
-import type { RunPlan } from '../../../engine/active-run.ts';
+import type { Statement } from '../../../db/statement.ts';
+import type { RunJob, RunPlan } from '../../../engine/active-run.ts';
 
 /** Who a run is for. */
 export type RunOwner = Pick<RunPlan, 'userId' | 'labels' | 'ownerId'>;
@@ -12,6 +14,22 @@ export type RunWork = Pick<RunPlan, 'agent' | 'parameters'> &
 
 /** `answers`: a request that brings decisions or tool results, so that a turn goes on. */
 export type AskedKind = 'request' | 'answers' | 'queued' | 'judge' | 'replay';
+
+/** The item of a job that a run is made for. */
+export interface ItemOfJob {
+  /** As the run has it: whoever has lost the item writes nothing of the run. */
+  jobOf(runId: string): RunJob;
+  /** Stores whose run it will be before it begins; rejects when the job is another worker's. */
+  reserve(runId: string): Promise<void>;
+}
+
+/** A queued run that no caller asks for: something has arrived that starts it. */
+export interface ArrivingWork {
+  /** Who it is for, decided by what has arrived and not by the host. */
+  readonly attribution: RunAttribution;
+  /** Written together with the run and its job, or not at all. */
+  readonly stored: (runId: string) => readonly Statement[];
+}
 
 /** What a caller asks for. */
 export interface LaunchRequest {
@@ -25,6 +43,8 @@ export interface LaunchRequest {
   readonly target: Pick<RunTarget, 'sessionId' | 'userId' | 'runId'>;
   /** What the run does, once it has its place; null: what the body says. */
   readonly work: ((runId: string) => Promise<RunWork>) | null;
+  readonly item?: ItemOfJob;
+  readonly arriving?: ArrivingWork;
 }
 
 /** A request whose caller may start the run, and whose the run will be. */

@@ -15,11 +15,15 @@ import { createQueuedPlans, type QueuedPlanDeps } from './queued-plans.ts';
 import { continuationKey, type QueuedRunPayload } from './queued-run.ts';
 import type { QueuedRuns } from './queued-runs.ts';
 import { assertMayStart, failureError, type MayStartDeps, mayStart } from './refusals.ts';
+import { keepRefusal } from './refused-items.ts';
 import { type RequestedWorkDeps, requestedWork } from './requested-work.ts';
 import { runPlan } from './run-plan.ts';
 
-/** Why a job has no run now: it was closed meanwhile, the process ends, its session waits for a decision, or an operator has stopped its agent. */
-export type NotTaken = 'Canceled' | 'Released' | 'Blocked' | 'Held';
+/**
+ * Why a job has no run now: it was closed meanwhile, the process ends, its session waits for a decision, another run of
+ * the session comes first, or an operator has stopped its agent.
+ */
+export type NotTaken = 'Canceled' | 'Released' | 'Blocked' | 'NotNext' | 'Held';
 
 export interface LaunchDeps extends MayStartDeps, RequestedWorkDeps, QueuedPlanDeps {
   readonly authorization: Pick<RunAuthorization, 'require'>;
@@ -207,6 +211,7 @@ export const createLaunch = (deps: LaunchDeps) => {
       userId,
       ownerId: owner.ownerId,
       labels,
+      job: request.item?.jobOf(runId) ?? null,
       createdAt: deps.now(),
       unrecordedCount,
       isUnchecked: admission?.isChecked === false,
@@ -244,17 +249,25 @@ export const createLaunch = (deps: LaunchDeps) => {
     },
     /** All that follows, for a run that executes here at once. */
     async start(entrance: Entrance): Promise<ActiveRun> {
-      const { context, agentName, body } = entrance.request;
+      const { context, agentName, body, item } = entrance.request;
       const reading = mayStart(deps, context.tenantId, agentName);
       if (reading !== null) await reading;
       const subject = await subjectOf(entrance.request);
-      const admission = await admit(entrance.request, subject);
+      let admission: Admission | null = null;
+      try {
+        admission = await admit(entrance.request, subject);
+      } catch (error) {
+        if (item === undefined || typeof subject === 'function') throw error;
+        throw await keepRefusal(deps, entrance, item, subject.version, error);
+      }
       let placed: Placed | null = null;
       try {
         const prepared = await prepare(entrance, subject, runIdOf(admission));
         const sessionId = body.sessionId ?? null;
         if (sessionId !== null) placed = await place(entrance, sessionId, prepared);
-        const run = engine.start(await planOf(entrance, prepared, placed, admission));
+        const plan = await planOf(entrance, prepared, placed, admission);
+        if (item !== undefined) await item.reserve(plan.id);
+        const run = engine.start(plan);
         if (admission !== null) void run.log.opened.then(admission.settled);
         return run;
       } catch (error) {
@@ -293,13 +306,14 @@ export const createLaunch = (deps: LaunchDeps) => {
       if (isHeld(tenantId, agentName)) return 'Held';
       const sessionId = await plans.sessionOf(job);
       const line = sessionId === null ? undefined : await sessions.line({ tenantId, sessionId, runId }, signal);
-      if (line === null) return 'Canceled';
-      const plan = await planInPlace(job).catch(async (error: unknown) => {
-        await line?.leave();
+      if (line === 'Closed') return 'Canceled';
+      if (line === 'NotNext') return line;
+      const plan = await planInPlace(job).catch((error: unknown) => {
+        line?.stepAside();
         throw error;
       });
       if (typeof plan === 'string') {
-        await line?.leave();
+        line?.stepAside();
         return plan;
       }
       if (plan.sessionId === null) return engine.start(plan);
@@ -307,11 +321,12 @@ export const createLaunch = (deps: LaunchDeps) => {
       const begun = await sessions.begin(run, { resume: plan.resume, resumes: plan.continuedFromRunId });
       if (begun === null) return 'Blocked';
       // The stop may have come while the session was taken.
-      if (isHeld(tenantId, plan.agent.name)) {
-        await sessions.free(begun.session);
-        return 'Held';
-      }
-      return engine.start(runPlan({ ...plan, ...begun }));
+      const started = await sessions.keepOrStepBack(begun.session, async () =>
+        isHeld(tenantId, plan.agent.name) ? null : engine.start(runPlan({ ...plan, ...begun })),
+      );
+      if (started !== null) return started;
+      await sessions.stepBack(begun.session);
+      return 'Held';
     },
   };
 };

@@ -23,6 +23,7 @@ import { runPlan } from './run-plan.ts';
 const jobOf = (jobs: Pick<JobStore, 'held'>, job: QueuedJob): RunJob => ({
   id: job.id,
   lane: job.lane,
+  leaseOwner: job.leaseOwner,
   attempt: job.attempt,
   maxAttempts: job.maxAttempts,
   held: jobs.held(job),

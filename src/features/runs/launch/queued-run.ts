@@ -3,10 +3,12 @@ import { credentialAttribution, type RunAttribution } from '../../../core/caller
 import type { Principal } from '../../../core/context.ts';
 import type { Statement } from '../../../db/statement.ts';
 import type { ApprovalHandoverRow } from '../../../db/tables/approvals.ts';
+import type { RunRow } from '../../../db/tables.ts';
 import type { RunPlan } from '../../../engine/active-run.ts';
 import type { RunJournal, RunListeners } from '../../../engine/record/index.ts';
 import { encodePack, type LoggedEvent, toFrame } from '../../../engine/record/index.ts';
 import type { JobStore } from '../../jobs/index.ts';
+import type { QueuedPlaces } from '../../sessions/index.ts';
 
 /** A run that was accepted over the API. */
 export const agentRunKey = 'acp.agent-run';
@@ -16,6 +18,9 @@ const approvalResumeKey = 'acp.approval-resume';
 export const continuationKey = 'acp.run-continuation';
 /** Keys of the jobs whose handlers execute runs. */
 export const runJobKeys: readonly string[] = [agentRunKey, approvalResumeKey, continuationKey];
+
+/** A run that has a job of its own, and not one that stands for an item of a job. */
+export const isQueuedRun = (row: RunRow): row is RunRow & { readonly job_id: string } => row.job_id === row.id;
 
 /** A principal as it is stored for a run that executes later. */
 export type PackedPrincipal = Omit<Principal, 'scopes' | 'permissions'> & {
@@ -74,6 +79,7 @@ export type PauseContext = Pick<QueuedRunPayload, 'principal' | 'attribution' | 
 export interface QueueWrites {
   readonly journal: RunJournal;
   readonly jobs: Pick<JobStore, 'queued'>;
+  readonly queuedPlaces: Pick<QueuedPlaces, 'behind' | 'before'>;
   readonly maxAttempts: number;
 }
 
@@ -130,10 +136,15 @@ export const tellQueued = (listeners: RunListeners | null, run: QueuedRun): void
   listeners?.heard(listened, [toFrame(runId, queuedEvent(run))]);
 };
 
-/** The row, the first event and the job of a run that waits. */
-export const queuedStatements = ({ journal, jobs, maxAttempts }: QueueWrites, run: QueuedRun): readonly Statement[] => {
+/** The row, the first event and the job of a run that waits, with its place in the line of its session. */
+export const queuedStatements = (
+  { journal, jobs, queuedPlaces, maxAttempts }: QueueWrites,
+  run: QueuedRun,
+): readonly Statement[] => {
   const { runId, tenantId, agentName, handlerKey, lane, payload, now } = run;
   const sessionId = payload.request.sessionId ?? null;
+  // Others wait behind the turn that was paused.
+  const place = payload.resumes === undefined ? queuedPlaces.behind : queuedPlaces.before;
   return [
     ...journal.opened({
       id: runId,
@@ -166,5 +177,6 @@ export const queuedStatements = ({ journal, jobs, maxAttempts }: QueueWrites, ru
       maxAttempts: maxAttempts,
       now,
     }),
+    ...(sessionId === null ? [] : place({ tenantId, sessionId, runId, agentName })),
   ];
 };

@@ -6,9 +6,10 @@ import type { ApprovalHandoverRow } from '../../../db/tables/approvals.ts';
 import type { RunPlan } from '../../../engine/active-run.ts';
 import type { CompiledAgent } from '../../../engine/compiled-agent.ts';
 import type { RunJournal, RunListeners } from '../../../engine/record/index.ts';
-import type { RunFailure } from '../../../engine/run-failure.ts';
+import { problemCode, type RunFailure } from '../../../engine/run-failure.ts';
 import { retryDelayMs } from '../../../scheduler/retry-delay.ts';
 import type { JobStore } from '../../jobs/index.ts';
+import type { QueuedPlaces } from '../../sessions/index.ts';
 import type { RunStore } from '../runs.store.ts';
 import type { LaunchRequest, RunOwner } from './launch-request.ts';
 import {
@@ -34,7 +35,8 @@ export interface QueuedRunsDeps {
   readonly batch: Pick<BatchedWrites, 'write'>;
   readonly store: Pick<RunStore, 'requeued'>;
   readonly journal: RunJournal;
-  readonly jobs: Pick<JobStore, 'queued' | 'retried'>;
+  readonly jobs: Pick<JobStore, 'postponed' | 'queued' | 'retried'>;
+  readonly queuedPlaces: Pick<QueuedPlaces, 'behind' | 'before'>;
   readonly listeners: RunListeners | null;
   readonly settings: {
     readonly enabled: boolean;
@@ -50,13 +52,13 @@ export interface QueuedRunsDeps {
 
 /** How runs come into the job queue, and back into it. The job has the run's id, so that either finds the other. */
 export const createQueuedRuns = (deps: QueuedRunsDeps) => {
-  const { journal, jobs, settings, newId } = deps;
+  const { journal, jobs, queuedPlaces, settings, newId } = deps;
   const { maxAttempts } = settings;
   const laneOf = (handlerKey: string): string => settings.laneByHandlerKey[handlerKey] ?? 'default';
   return {
     /** Stores an accepted run with its job. */
     async accept(
-      { context, agentName, body }: LaunchRequest,
+      { context, agentName, body, arriving }: LaunchRequest,
       runId: string,
       agent: CompiledAgent,
       { ownerId, userId, labels }: RunOwner,
@@ -79,13 +81,14 @@ export const createQueuedRuns = (deps: QueuedRunsDeps) => {
       };
       const lane = body.lane ?? laneOf(agentRunKey);
       const run = { runId, tenantId: context.tenantId, agentName, handlerKey: agentRunKey, lane, now, payload };
-      await deps.batch.write(queuedStatements({ journal, jobs, maxAttempts }, run));
+      const statements = queuedStatements({ journal, jobs, queuedPlaces, maxAttempts }, run);
+      await deps.batch.write(arriving === undefined ? statements : [...arriving.stored(runId), ...statements]);
       tellQueued(deps.listeners, run);
       deps.wake(now);
     },
     /** The row, log and job of the run that goes on once every call of another was decided. */
     resumption: (handover: ApprovalHandoverRow, now: number): readonly Statement[] =>
-      queuedStatements({ journal, jobs, maxAttempts }, resumptionOf(handover, now)),
+      queuedStatements({ journal, jobs, queuedPlaces, maxAttempts }, resumptionOf(handover, now)),
     /** Called when these are stored. */
     resumed(handover: ApprovalHandoverRow, now: number): void {
       tellQueued(deps.listeners, resumptionOf(handover, now));
@@ -95,9 +98,10 @@ export const createQueuedRuns = (deps: QueuedRunsDeps) => {
     continuation({ id, tenantId, agentName, sessionId }: ContinuedRun, { type }: RunFailure): readonly Statement[] {
       if (!settings.continues || sessionId === null || (type !== 'orphaned' && type !== 'shutdown')) return [];
       const payload: ContinuationPayload = { from: id };
+      const runId = newId();
       return [
         jobs.queued({
-          id: newId(),
+          id: runId,
           tenantId,
           handlerKey: continuationKey,
           lane: laneOf(continuationKey),
@@ -106,6 +110,7 @@ export const createQueuedRuns = (deps: QueuedRunsDeps) => {
           maxAttempts,
           now: deps.now(),
         }),
+        ...queuedPlaces.before({ tenantId, sessionId, runId, agentName }),
       ];
     },
     /** The writes that put a run of this process back in line; null when it has no attempt left. */
@@ -117,6 +122,19 @@ export const createQueuedRuns = (deps: QueuedRunsDeps) => {
         deps.store.requeued(tenantId, id),
         journal.toolsUnknown(id),
         jobs.retried(job.id, job.attempt, deps.now() + delayMs),
+      ];
+    },
+    /**
+     * The same for one that has not begun, because the store is away: it has one attempt more. Null for the run of an
+     * item, whose job is that of others, too, and goes back in line by itself.
+     */
+    postpone({ job, tenantId, id }: RunPlan, { errorClass, type, message }: RunFailure): readonly Statement[] | null {
+      if (job?.id !== id) return null;
+      const wait = { code: problemCode(errorClass, type), message, isSpent: true };
+      return [
+        deps.store.requeued(tenantId, id),
+        journal.toolsUnknown(id),
+        jobs.postponed(job, deps.now() + retryDelayMs(1), wait),
       ];
     },
   };

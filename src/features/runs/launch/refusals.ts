@@ -5,17 +5,29 @@ import { problemCode, type RunFailure } from '../../../engine/run-failure.ts';
 export interface MayStartDeps {
   readonly lifecycle: { readonly draining: boolean };
   readonly stops: StopSwitch;
+  /** The store is known to be away, or on its way to a standby. */
+  readonly storeIsAway: () => boolean;
 }
 
 // A draining process is followed by another one; what an operator has stopped takes a person's time.
 const drainingRetryMs = 5000;
 const stoppedRetryMs = 60_000;
+// As every answer of a store that is away.
+const awayRetryMs = 5000;
 
-/** Refuses a run while the service ends, and while an operator has stopped its agent. */
-export const assertMayStart = ({ lifecycle, stops }: MayStartDeps, tenantId: string, agentName: string): void => {
+/** Refuses a run while the service ends, while the store is known to be away, and while an operator has stopped its agent. */
+export const assertMayStart = (
+  { lifecycle, stops, storeIsAway }: MayStartDeps,
+  tenantId: string,
+  agentName: string,
+): void => {
   if (lifecycle.draining)
     throw new AcpError('draining', 'The service is stopping and starts no more runs.', {
       details: { retryAfterMs: drainingRetryMs },
+    });
+  if (storeIsAway())
+    throw new AcpError('store-unavailable', 'The store takes no writes now, and the run was not started.', {
+      details: { retryAfterMs: awayRetryMs },
     });
   const reason = stops.reason(tenantId, agentName);
   if (reason !== null) throw new AcpError('emergency-stopped', reason, { details: { retryAfterMs: stoppedRetryMs } });

@@ -32,7 +32,8 @@ export const requestedWork = async (
   const ids = body.attachmentIds ?? [];
   const attachments = ids.length === 0 ? [] : await deps.attachments.named(context, ids, sessionId);
   const asked =
-    kind === 'answers' ? credentialAttribution(principal) : deps.attribution.of(context, { agentName, sessionId });
+    request.arriving?.attribution ??
+    (kind === 'answers' ? credentialAttribution(principal) : deps.attribution.of(context, { agentName, sessionId }));
   const owner = { ...(asked instanceof Promise ? await asked : asked), ownerId };
   if (sessionId !== null) await deps.sessions.check(context, sessionId, body);
   if (compiled instanceof CompileError) return refuse(request, runId, owner, compiled);

@@ -4,6 +4,7 @@ import { sessionRequestStore } from './session-requests.store.ts';
 
 export { answeredCalls, refusedPart, rejection } from './open-calls.rules.ts';
 export { createOwnSessionTurns } from './own-session-turns.ts';
+export { createQueuedPlaces, type QueuedPlaces } from './queued-places.ts';
 export { hasAnswers } from './request-answers.rules.ts';
 export { createSessionAccess, type SessionAccess } from './session-access.ts';
 export { createSessionPauses, type Mailbox, responseMessage } from './session-pauses.ts';

@@ -57,7 +57,9 @@ export const createOwnSessionTurns = (deps: SessionLockDeps): SessionTurns => {
     open: (session) => [store.open(session)],
     reopen: null,
     lock: ({ tenantId, sessionId, runId }, now, lockUntil) => [store.lock(tenantId, sessionId, runId, now, lockUntil)],
+    saved: null,
     release: ({ tenantId, sessionId, runId }) => store.release(tenantId, sessionId, runId),
+    stepBack: ({ tenantId, sessionId, runId }) => store.release(tenantId, sessionId, runId),
   });
 
   return {
@@ -66,7 +68,7 @@ export const createOwnSessionTurns = (deps: SessionLockDeps): SessionTurns => {
     ownerOf: locks.ownerOf,
     holder(tenantId, sessionId) {
       const runId = held.get(keyOf(tenantId, sessionId));
-      return runId === undefined ? null : { runId, isHere: true };
+      return runId === undefined ? null : { runId, isHere: true, hasSession: true };
     },
     busyHere: (tenantId, sessionId) => held.has(keyOf(tenantId, sessionId)),
     busy: (tenantId, sessionId) => held.has(keyOf(tenantId, sessionId)),
@@ -94,6 +96,7 @@ export const createOwnSessionTurns = (deps: SessionLockDeps): SessionTurns => {
       return {
         position,
         leave: () => leave(key, entry),
+        stepAside: () => leave(key, entry),
         async ready(signal) {
           const stopped = Promise.withResolvers<never>();
           const stop = (): void => {
@@ -110,6 +113,9 @@ export const createOwnSessionTurns = (deps: SessionLockDeps): SessionTurns => {
         },
       };
     },
+    // Everybody is in the line here: nobody waits for a run that is none of it.
+    onTurn: () => undefined,
+    look: () => undefined,
     close: (): void => renewal.stop(),
   };
 };

@@ -9,7 +9,7 @@ export interface SessionOwnershipSettings {
   readonly ManagementRole: Role;
 }
 
-type Caller = Pick<Principal, 'role' | 'userId' | 'apiKey'>;
+type Caller = Pick<Principal, 'role' | 'userId' | 'apiKey' | 'unattended'>;
 
 /** The subject of a person, or the key; null for callers without identity, such as the shared token. */
 const identityOf = ({ userId, apiKey }: Caller): string | null =>
@@ -23,7 +23,8 @@ export const createSessionAccess = (settings: SessionOwnershipSettings) => {
   const { Enabled: enabled } = settings;
   const manages = ({ role }: Caller): boolean => role !== null && roleAtLeast(role, settings.ManagementRole);
   /** Sessions from the time before ownership, and of callers without identity where those may open some. */
-  const mayUseUnowned = (caller: Caller): boolean => !settings.RefuseUnownedSessions || manages(caller);
+  const mayUseUnowned = (caller: Caller): boolean =>
+    !settings.RefuseUnownedSessions || caller.unattended === true || manages(caller);
   return {
     enabled,
     /** Whose a run outside of a session is; null: nobody's. */
@@ -32,7 +33,7 @@ export const createSessionAccess = (settings: SessionOwnershipSettings) => {
     newOwner(caller: Caller): string | null {
       if (!enabled) return null;
       const owner = identityOf(caller);
-      if (owner === null && settings.RequireAuthenticatedOwner)
+      if (owner === null && settings.RequireAuthenticatedOwner && caller.unattended !== true)
         throw new AcpError('session-owner-required', 'Only a caller with an identity can open a session.', {
           details: { errorType: 'session_owner_required' },
         });

@@ -4,9 +4,9 @@ import { RunFailure } from '../../../engine/run-failure.ts';
 export const busyError = (sessionId: string): AcpError =>
   new AcpError('session-busy', `Session "${sessionId}" has a run in progress.`, { details: { retryAfterMs: 1000 } });
 
-/** What a refusal of the session means to a run that was accepted already. */
+/** What a refusal of the session means to a run that was accepted already. That the store is away is none. */
 export const failAsConflict = (error: unknown): never => {
-  if (!(error instanceof AcpError)) throw error;
+  if (!(error instanceof AcpError) || error.code === 'store-unavailable') throw error;
   throw new RunFailure('Infrastructure', 'session_conflict', error.message, { cause: error });
 };
 

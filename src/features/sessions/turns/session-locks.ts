@@ -9,6 +9,7 @@ import type { SessionTurn } from '../../../engine/record/index.ts';
 import type { SessionStore } from '../sessions.store.ts';
 import type { SessionAccess } from './session-access.ts';
 import { busyError } from './session-conflict.ts';
+import type { Place } from './session-places.store.ts';
 import { lockMs } from './session-turns.ts';
 
 export interface SessionLockDeps {
@@ -29,14 +30,24 @@ export interface Taker {
   readonly caller: Principal;
 }
 
+/** Who has a session, and until when. */
+export interface Lock {
+  readonly active_run_id: string | null;
+  readonly lock_until: number | null;
+}
+
 /** How the row of a session is locked; each unit fails where another run holds it. */
 export interface LockWrites {
   open(session: SessionRow): readonly Statement[];
   /** Takes over a row that a run left behind before it saved a turn; null where no run can have. */
   readonly reopen: ((session: SessionRow) => readonly Statement[]) | null;
   lock(taker: Taker, now: number, lockUntil: number): readonly Statement[];
+  /** What goes with a turn that is saved; null where nothing does. */
+  readonly saved: ((taker: Place) => readonly Statement[]) | null;
   /** Frees the session; one that never had a turn goes. */
-  release(taker: Pick<Taker, 'tenantId' | 'sessionId' | 'runId'>): readonly Statement[];
+  release(taker: Place): readonly Statement[];
+  /** The same for a run that keeps its place. */
+  stepBack(taker: Place): readonly Statement[];
 }
 
 /** The row of a session, which says who holds it. */
@@ -72,31 +83,47 @@ export const createSessionLocks = (deps: SessionLockDeps, writes: LockWrites) =>
     return failure === 'unique-violation' || failure === 'conflict';
   };
 
-  const isLocked = ({ active_run_id, lock_until }: SessionRow): boolean =>
+  const isLocked = ({ active_run_id, lock_until }: Lock): boolean =>
     active_run_id !== null && (lock_until ?? 0) >= now();
 
   /** Left behind in its first turn: as if it were not there. */
   const isVacant = (row: SessionRow): boolean => writes.reopen !== null && row.version === 0 && !isLocked(row);
 
-  const lockRow = async (taker: Taker): Promise<SessionRow> => {
+  /** `asking`: called before the first write that may take the row. */
+  const lockRow = async (taker: Taker, asking: () => void): Promise<SessionRow> => {
     const { tenantId, sessionId, agentName, caller } = taker;
     const row = await store.get(tenantId, sessionId);
     if (row === undefined) {
       const session = opened(taker);
+      asking();
       await batch.write(writes.open(session));
       return session;
     }
     if (writes.reopen !== null && isVacant(row)) {
       const session = opened(taker);
+      asking();
       await batch.write(writes.reopen(session));
       return session;
     }
     if (row.agent_name !== agentName)
       throw new AcpError('session-agent-mismatch', `Session "${sessionId}" belongs to agent "${row.agent_name}".`);
     access.assertMayRun(caller, sessionId, row.owner_id);
+    asking();
     await batch.write(writes.lock(taker, now(), now() + lockMs));
     // What is read after the lock was taken is what the turn goes on from.
     return (await store.get(tenantId, sessionId)) ?? row;
+  };
+
+  /**
+   * Frees a row that was taken, or may have been, by a run that then could not read what it goes on from. Whoever comes back
+   * to the session keeps its place in line.
+   */
+  const giveBack = async (taker: Taker, error: unknown): Promise<void> => {
+    const endsRun = error instanceof AcpError && error.code === 'decryption-failed';
+    await batch
+      .write(endsRun ? writes.release(taker) : writes.stepBack(taker))
+      // The store is away, which is told by what it was asked for first. Nobody renews the lock, and it lapses.
+      .catch(() => undefined);
   };
 
   const storedOwner = async (tenantId: string, sessionId: string, caller: Principal): Promise<string | null> => {
@@ -119,21 +146,27 @@ export const createSessionLocks = (deps: SessionLockDeps, writes: LockWrites) =>
     /** Throws `session-busy` when another run holds the row. `ended`: called when the run has left the session. */
     async take(taker: Taker, ended: () => void): Promise<SessionTurn> {
       const { sessionId, runId } = taker;
+      let mayHold = false;
       try {
-        const row = await lockRow(taker);
+        const row = await lockRow(taker, () => {
+          mayHold = true;
+        });
         const history = row.message_count === 0 ? [] : await store.messages(row);
         return {
           sessionId,
           history,
           summary: store.summary(row),
-          save: (messages, summary, at) => store.saveTurn(row, runId, messages, summary, at),
+          save(messages, summary, at) {
+            const turn = store.saveTurn(row, runId, messages, summary, at);
+            return writes.saved === null ? turn : [...turn, ...writes.saved(taker)];
+          },
           release: () => writes.release(taker),
+          stepBack: () => writes.stepBack(taker),
           ended,
         };
       } catch (error) {
-        // The row was taken before its messages were read.
-        if (error instanceof AcpError && error.code === 'decryption-failed') await batch.write(writes.release(taker));
         if (error instanceof ConditionFailedError || lostRace(error)) throw busyError(sessionId);
+        if (mayHold) await giveBack(taker, error);
         throw error;
       }
     },

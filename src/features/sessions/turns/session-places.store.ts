@@ -1,11 +1,17 @@
-import type { ExpressionBuilder } from 'kysely';
+import { type ExpressionBuilder, sql } from 'kysely';
 import { defineStore, type StoreOf } from '../../../db/define-store.ts';
 import { preparedStatement, type Statement } from '../../../db/statement.ts';
 import type { SessionPlaceRow, SessionRow } from '../../../db/tables/sessions.ts';
 import type { Tables } from '../../../db/tables.ts';
 
 /** Where a run stands in the line of its session. */
-export type PlaceOrder = Pick<SessionPlaceRow, 'rank' | 'arrived_at' | 'run_id'>;
+export type PlaceOrder = Pick<SessionPlaceRow, 'rank' | 'arrived_at'>;
+
+/** A place with the run that has the session, whose lock may have lapsed. */
+export type PlaceInLine = SessionPlaceRow & Pick<SessionRow, 'active_run_id' | 'lock_until'>;
+
+/** Whose place it is. */
+export type Place = Readonly<Record<'tenantId' | 'sessionId' | 'runId', string>>;
 
 /** Of a run that has no place: everybody in line comes before it. */
 const afterAll = 2;
@@ -13,21 +19,32 @@ const afterAll = 2;
 type SessionExpressions = ExpressionBuilder<Tables, 'sessions'>;
 
 /**
- * The line of a session over the processes of its store: a row for each run that waits. A run takes the session in one
- * statement that asks for both, the row that is free and nobody before it in line.
+ * The line of a session over the processes of its store: a row for each run that waits, from its arrival until the run
+ * has ended. A run takes the session in one statement that asks for both, the row that is free and nobody before it in
+ * line. The order of arrival is a number above all that the line has by then: whoever comes after an arrival was answered
+ * sees it, whatever clocks say; of two that come in one moment either is the first.
  */
 export const sessionPlaceStore = defineStore((storage) => {
   const { db } = storage;
-  const ofSession = (tenantId: string, sessionId: string) =>
-    db.selectFrom('session_places').where('tenant_id', '=', tenantId).where('session_id', '=', sessionId);
-
+  /** By its process; or by its job, for as long as that is open, whoever has it. */
+  const isKept = (eb: ExpressionBuilder<Tables, 'session_places'>, now: number) =>
+    eb.or([
+      eb('session_places.kept_until', '>=', now),
+      eb.exists(
+        eb
+          .selectFrom('jobs')
+          .select('jobs.id')
+          .whereRef('jobs.id', '=', 'session_places.run_id')
+          .where('jobs.completed_at', 'is', null),
+      ),
+    ]);
   const awaited = (eb: SessionExpressions, now: number) =>
     eb
       .selectFrom('session_places')
       .select('session_places.run_id')
       .whereRef('session_places.tenant_id', '=', 'sessions.tenant_id')
       .whereRef('session_places.session_id', '=', 'sessions.id')
-      .where('session_places.kept_until', '>=', now);
+      .where((place) => isKept(place, now));
 
   type Taken = 'tenantId' | 'sessionId' | 'runId' | 'now' | 'until' | 'rank' | 'arrivedAt';
   const isFree = (eb: SessionExpressions, of: (name: Taken) => never) =>
@@ -87,7 +104,7 @@ export const sessionPlaceStore = defineStore((storage) => {
         .where((eb) => eb.or([eb('active_run_id', '=', of('runId')), isFree(eb, of)])),
     { mustChange: true, isRepeatable: true },
   );
-  const drop = preparedStatement<'tenantId' | 'sessionId' | 'runId'>(
+  const drop = preparedStatement<keyof Place>(
     (of) =>
       db
         .deleteFrom('session_places')
@@ -96,7 +113,7 @@ export const sessionPlaceStore = defineStore((storage) => {
         .where('run_id', '=', of('runId')),
     { isRepeatable: true },
   );
-  const free = preparedStatement<'tenantId' | 'sessionId' | 'runId'>(
+  const free = preparedStatement<keyof Place>(
     (of) =>
       db
         .updateTable('sessions')
@@ -118,7 +135,7 @@ export const sessionPlaceStore = defineStore((storage) => {
         .where((eb) => eb.not(eb.exists(awaited(eb, of('now'))))),
     { isRepeatable: true },
   );
-  const renewLock = preparedStatement<'tenantId' | 'sessionId' | 'runId' | 'until'>(
+  const renewLock = preparedStatement<keyof Place | 'until'>(
     (of) =>
       db
         .updateTable('sessions')
@@ -128,7 +145,55 @@ export const sessionPlaceStore = defineStore((storage) => {
         .where('active_run_id', '=', of('runId')),
     { isRepeatable: true },
   );
-  const renewPlace = preparedStatement<'tenantId' | 'sessionId' | 'runId' | 'until'>(
+  type Arriving = keyof Place | 'rank' | 'until';
+  /** Makes a place, behind all of its rank or before them; one that is there stays as it is. */
+  const arrival = (where: 'behind' | 'before') =>
+    preparedStatement<Arriving>(
+      (of) =>
+        db
+          .insertInto('session_places')
+          .values((eb) => ({
+            tenant_id: of('tenantId'),
+            session_id: of('sessionId'),
+            run_id: of('runId'),
+            rank: of('rank'),
+            arrived_at: eb
+              .selectFrom('session_places as other')
+              .where('other.tenant_id', '=', of('tenantId'))
+              .where('other.session_id', '=', of('sessionId'))
+              .select((other) =>
+                where === 'behind'
+                  ? other(other.fn.coalesce(other.fn.max('other.arrived_at'), other.lit(0)), '+', other.lit(1)).as('at')
+                  : other(other.fn.coalesce(other.fn.min('other.arrived_at'), other.lit(1)), '-', other.lit(1)).as(
+                      'at',
+                    ),
+              ),
+            kept_until: of('until'),
+          }))
+          .onConflict((conflict) => conflict.doNothing()),
+      { isRepeatable: true },
+    );
+  const behind = arrival('behind');
+  const before = arrival('before');
+  // What a run finds that is the first of its session: as one that lapsed in its first turn.
+  const vacant = preparedStatement<'tenantId' | 'sessionId' | 'agentName' | 'conversationId' | 'now'>(
+    (of) =>
+      db
+        .insertInto('sessions')
+        .values({
+          tenant_id: of('tenantId'),
+          id: of('sessionId'),
+          agent_name: of('agentName'),
+          conversation_id: of('conversationId'),
+          version: sql.lit(0),
+          message_count: sql.lit(0),
+          created_at: of('now'),
+          updated_at: of('now'),
+        })
+        .onConflict((conflict) => conflict.doNothing()),
+    { isRepeatable: true },
+  );
+  const renewPlace = preparedStatement<keyof Place | 'until'>(
     (of) =>
       db
         .updateTable('session_places')
@@ -144,33 +209,39 @@ export const sessionPlaceStore = defineStore((storage) => {
   });
 
   return {
-    /** Those that are kept, in the order in which they come to the session. */
-    line: (tenantId: string, sessionId: string, now: number): Promise<readonly SessionPlaceRow[]> =>
-      ofSession(tenantId, sessionId)
-        .selectAll()
-        .where('kept_until', '>=', now)
+    /** Those that are kept, in the order in which they come to the session; that of the run that has it is among them. */
+    line: (tenantId: string, sessionId: string, now: number): Promise<readonly PlaceInLine[]> =>
+      db
+        .selectFrom('session_places')
+        .leftJoin('sessions', (join) =>
+          join
+            .onRef('sessions.tenant_id', '=', 'session_places.tenant_id')
+            .onRef('sessions.id', '=', 'session_places.session_id'),
+        )
+        .selectAll('session_places')
+        .select(['sessions.active_run_id', 'sessions.lock_until'])
+        .where('session_places.tenant_id', '=', tenantId)
+        .where('session_places.session_id', '=', sessionId)
+        .where((eb) => isKept(eb, now))
         .orderBy('rank')
         .orderBy('arrived_at')
         .orderBy('run_id')
         .execute(),
-    /** Makes a place, or keeps the one that the run has, where it stands by now. */
-    async keep(place: SessionPlaceRow): Promise<void> {
-      const { rank, arrived_at, kept_until } = place;
-      await db
-        .insertInto('session_places')
-        .values(place)
-        .onConflict((conflict) =>
-          conflict.columns(['tenant_id', 'session_id', 'run_id']).doUpdateSet({ rank, arrived_at, kept_until }),
-        )
-        .execute();
-    },
+    /** Where it stands, also while nobody keeps it. */
+    placeOf: ({ tenantId, sessionId, runId }: Place): Promise<SessionPlaceRow | undefined> =>
+      db
+        .selectFrom('session_places')
+        .selectAll()
+        .where('tenant_id', '=', tenantId)
+        .where('session_id', '=', sessionId)
+        .where('run_id', '=', runId)
+        .executeTakeFirst(),
+    behind,
+    before,
+    vacant,
     /** Takes a free session for the run whose turn it is, or its own again; fails its unit otherwise. Null: without a place. */
-    lock: (
-      { tenantId, sessionId, runId }: Readonly<Record<'tenantId' | 'sessionId' | 'runId', string>>,
-      place: PlaceOrder | null,
-      now: number,
-      until: number,
-    ): Statement => lock({ tenantId, sessionId, runId, now, until, ...order(place) }),
+    lock: ({ tenantId, sessionId, runId }: Place, place: PlaceOrder | null, now: number, until: number): Statement =>
+      lock({ tenantId, sessionId, runId, now, until, ...order(place) }),
     /** Takes over a row of which no turn was ever saved, likewise. */
     reopen: (session: SessionRow, place: PlaceOrder | null): Statement =>
       reopen({
@@ -185,13 +256,19 @@ export const sessionPlaceStore = defineStore((storage) => {
         ...order(place),
       }),
     drop,
-    /** Frees the session; one that never had a turn goes, unless somebody waits for it. */
-    release: (tenantId: string, sessionId: string, runId: string, now: number): readonly Statement[] => [
+    /** Frees the session. One that never had a turn goes, unless somebody waits for it. */
+    free: ({ tenantId, sessionId, runId }: Place, now: number): readonly Statement[] => [
       free({ tenantId, sessionId, runId }),
       dropUnused({ tenantId, sessionId, now }),
     ],
+    /** Gives up the session and the place. */
+    release: ({ tenantId, sessionId, runId }: Place, now: number): readonly Statement[] => [
+      free({ tenantId, sessionId, runId }),
+      drop({ tenantId, sessionId, runId }),
+      dropUnused({ tenantId, sessionId, now }),
+    ],
     /** Gives up a place. */
-    leave: (tenantId: string, sessionId: string, runId: string, now: number): readonly Statement[] => [
+    leave: ({ tenantId, sessionId, runId }: Place, now: number): readonly Statement[] => [
       drop({ tenantId, sessionId, runId }),
       dropUnused({ tenantId, sessionId, now }),
     ],

@@ -10,7 +10,7 @@ import type { SessionTurn } from '../../../engine/record/index.ts';
 import { hasAnswers } from './request-answers.rules.ts';
 import { busyError, failAsConflict, foreignHolder, refuseForeignHolder } from './session-conflict.ts';
 import type { SessionPauses } from './session-pauses.ts';
-import type { SessionPlace, SessionTurns } from './session-turns.ts';
+import { notNext, type SessionPlace, type SessionTurns } from './session-turns.ts';
 
 type Concurrency = NonNullable<AgentRunRequest['concurrency']>;
 
@@ -67,21 +67,25 @@ export const createSessionPlaces = ({ batch, turns, pauses, clock, busy }: Sessi
     turns.take(tenantId, sessionId, agentName, runId, principal);
 
   /** Frees a session that no run came to use. */
-  const free = async (session: SessionTurn): Promise<void> => {
+  const free = async (session: SessionTurn, how: 'release' | 'stepBack' = 'release'): Promise<void> => {
     try {
-      await batch.write(session.release());
+      await batch.write(session[how]());
     } finally {
       session.ended();
     }
   };
 
   /** What is done between the lock of a session and the start of its run; the session is free again when it fails. */
-  const keepOrFree = async <T>(session: SessionTurn, work: () => Promise<T>): Promise<T> => {
+  const keepOrFree = async <T>(
+    session: SessionTurn,
+    work: () => Promise<T>,
+    how: 'release' | 'stepBack' = 'release',
+  ): Promise<T> => {
     try {
       return await work();
     } catch (error) {
       // Best effort: the lock lapses by itself.
-      await free(session).catch(() => undefined);
+      await free(session, how).catch(() => undefined);
       throw error;
     }
   };
@@ -95,8 +99,10 @@ export const createSessionPlaces = ({ batch, turns, pauses, clock, busy }: Sessi
     // Lined up first: once it is stopped the holder may leave at any moment.
     const place = await turns.wait(tenantId, sessionId, runId, { ahead: true });
     try {
-      if (holder.isHere && !run.stop(holder.runId, cause, actor)) throw busyError(sessionId);
-      if (!(holder.isHere || (await run.stopElsewhere(holder.runId, cause, actor)))) throw foreignHolder();
+      // Whoever only waits goes on waiting.
+      const isOwn = holder.isHere || !holder.hasSession;
+      if (holder.isHere && holder.hasSession && !run.stop(holder.runId, cause, actor)) throw busyError(sessionId);
+      if (!(isOwn || (await run.stopElsewhere(holder.runId, cause, actor)))) throw foreignHolder();
     } catch (error) {
       await place.leave();
       throw error;
@@ -111,11 +117,16 @@ export const createSessionPlaces = ({ batch, turns, pauses, clock, busy }: Sessi
   };
 
   /** A place in line behind those that have waited longer, once the session does not wait for its mailbox any more. */
-  const placeAfterPause = ({ tenantId, sessionId, runId }: SessionRun, signal: AbortSignal): Promise<SessionPlace> =>
+  const placeAfterPause = (
+    { tenantId, sessionId, runId }: SessionRun,
+    place: SessionPlace,
+    signal: AbortSignal,
+  ): Promise<SessionPlace> =>
     new Promise((resolve, reject) => {
+      place.stepAside();
       const stop = (): void => {
         pauses.unwatch(tenantId, sessionId, runId);
-        reject(signal.reason);
+        void Promise.resolve(place.leave()).then(() => reject(signal.reason));
       };
       if (signal.aborted) return stop();
       signal.addEventListener('abort', stop, { once: true });
@@ -141,15 +152,17 @@ export const createSessionPlaces = ({ batch, turns, pauses, clock, busy }: Sessi
       if (resumes !== null) return { session, resume: await pauses.resume(resumes, session) };
       return { session, resume: await pauses.overtake(run.tenantId, session) };
     } catch (error) {
-      await free(session);
-      if (error instanceof AcpError && error.code === 'approval-pending') return null;
-      return failAsConflict(error);
+      const isPending = error instanceof AcpError && error.code === 'approval-pending';
+      // A run that waits for the store comes back, too.
+      const comesBack = isPending || (error instanceof AcpError && error.code === 'store-unavailable');
+      await free(session, comesBack ? 'stepBack' : 'release');
+      return isPending ? null : failAsConflict(error);
     }
   };
 
   /** The session, once no other run holds it and no call of it waits for a decision. */
   const turnOf = async (run: ArrivingRun, first: SessionPlace, signal: AbortSignal): Promise<BegunTurn> => {
-    for (let place = first; ; place = await placeAfterPause(run, signal)) {
+    for (let place = first; ; place = await placeAfterPause(run, place, signal)) {
       await place.ready(signal);
       const taken = await begin(run, { resume: null, resumes: null });
       if (taken !== null) return { ...taken, ...(await keepOrFree(taken.session, () => run.current())) };
@@ -212,23 +225,37 @@ export const createSessionPlaces = ({ batch, turns, pauses, clock, busy }: Sessi
       const begun = await keepOrFree(session, () => pauses.begin({ ...run, session }, body));
       return { session, waiting: null, ...begun, leave: () => free(session) };
     },
-    /** A place in line for a run that was accepted before; null when the run was closed meanwhile. */
-    async line({ tenantId, sessionId, runId }: RunInLine, signal: AbortSignal): Promise<SessionPlace | null> {
-      const place = await turns.wait(tenantId, sessionId, runId, {});
+    /**
+     * A place in line for a run that was accepted before: `Closed` when the run was closed meanwhile, `NotNext` when it is
+     * to leave its worker to others until `onTurn` calls back.
+     */
+    async line(
+      { tenantId, sessionId, runId }: RunInLine,
+      signal: AbortSignal,
+    ): Promise<SessionPlace | 'Closed' | 'NotNext'> {
+      const place = await turns.wait(tenantId, sessionId, runId, { isQueued: true });
       const closing = new AbortController();
       waiting.set(runId, closing);
       try {
         await place.ready(AbortSignal.any([signal, closing.signal]));
         return place;
       } catch (error) {
-        if (error === closedMeanwhile) return null;
+        if (error === closedMeanwhile) return 'Closed';
+        if (error === notNext) return 'NotNext';
         throw error;
       } finally {
         waiting.delete(runId);
       }
     },
     begin,
-    free,
+    /** Frees a session that a queued run took and cannot use now. */
+    stepBack: (session: SessionTurn): Promise<void> => free(session, 'stepBack'),
+    /** What a queued run does between the lock of its session and its start; the session is free again when it fails. */
+    keepOrStepBack: <T>(session: SessionTurn, work: () => Promise<T>): Promise<T> =>
+      keepOrFree(session, work, 'stepBack'),
+    /** Calls back once, when it is the turn of a run that was not next. */
+    onTurn: ({ tenantId, sessionId, runId }: RunInLine, callBack: () => void): void =>
+      turns.onTurn(tenantId, sessionId, runId, callBack),
     /** Calls back once, when a run that met `null` is to ask again. */
     afterPause: ({ tenantId, sessionId, runId }: RunInLine, over: () => void): void =>
       pauses.watch(tenantId, sessionId, runId, over),
@@ -239,6 +266,7 @@ export const createSessionPlaces = ({ batch, turns, pauses, clock, busy }: Sessi
       pauses.unwatch(tenantId, sessionId, runId);
       // It may have been the continuation that others wait for.
       pauses.ended(tenantId, sessionId);
+      turns.look(tenantId, sessionId);
     },
   };
 };

@@ -12,22 +12,34 @@ export interface WaitOrder {
   /** Before those that are not: for a run that stops the one in progress. */
   readonly ahead?: boolean;
   readonly bounded?: boolean;
+  /** For a run of a job: its place came with the job, and goes with its end. */
+  readonly isQueued?: boolean;
 }
 
 export interface SessionPlace {
   /** From 1; 0 when the session was free. */
   readonly position: number;
-  /** Resolves when the session is kept for this run to take; the signal gives the place up and rejects with its reason. */
+  /**
+   * Resolves when the session is kept for this run to take; the signal gives the place up and rejects with its reason.
+   * Rejects with `notNext` for a queued run that is to leave its worker to others.
+   */
   ready(signal: AbortSignal): Promise<void>;
   /** Gives up the place, or the session that was kept for it. */
   leave(): void | Promise<void>;
+  /** Waits no more in this process; a queued run goes back in line with its job, and comes back to where it stood. */
+  stepAside(): void;
 }
+
+/** The session is free, and whoever comes before the queued run does not take it: it may need the worker for that. */
+export const notNext = new Error('Another run comes first, and waits for something else.');
 
 /** The run that has a session, or is to have it next. */
 export interface SessionHolder {
   readonly runId: string;
   /** Whether it is a run of this process. */
   readonly isHere: boolean;
+  /** False: it has not taken the session yet, and whoever stops runs comes before it. */
+  readonly hasSession: boolean;
 }
 
 /** A promise only where the store has to be asked. */
@@ -55,7 +67,14 @@ export interface SessionTurns {
    * `ownerOf` throws.
    */
   take(tenantId: string, sessionId: string, agentName: string, runId: string, caller: Principal): Promise<SessionTurn>;
-  /** A place in line; a free session is the run's at once. A `bounded` one throws `session-queue-full`. */
+  /**
+   * A place in line; a free session is the run's at once. Who has stepped back waits again where it stood, as far as there
+   * is a line with rows. A `bounded` one throws `session-queue-full`.
+   */
   wait(tenantId: string, sessionId: string, runId: string, order: WaitOrder): Asked<SessionPlace>;
+  /** Calls back once, when it is the turn of a queued run which `notNext` was told. */
+  onTurn(tenantId: string, sessionId: string, runId: string, callBack: () => void): void;
+  /** Called when a place may have gone with its run: lets in who waits behind it. */
+  look(tenantId: string, sessionId: string): void;
   close(): void;
 }

@@ -1,12 +1,11 @@
 import { AcpError } from '../../../contract/errors.ts';
-import type { Timer } from '../../../core/clock.ts';
 import { tenantKey } from '../../../core/instance-state.ts';
 import type { Announcements } from '../../../db/announcements.ts';
 import type { Storage } from '../../../db/storage.ts';
-import type { SessionPlaceRow } from '../../../db/tables/sessions.ts';
-import { createSessionLocks, type SessionLockDeps, type Taker } from './session-locks.ts';
-import { sessionPlaceStore } from './session-places.store.ts';
-import { lockMs, maxWaiting, renewEveryMs, type SessionTurns } from './session-turns.ts';
+import { createLinesHere, entryOf, type InLine, type Line, nextOf } from './lines-here.ts';
+import { createSessionLocks, type Lock, type SessionLockDeps, type Taker } from './session-locks.ts';
+import { type Place, type PlaceInLine, sessionPlaceStore } from './session-places.store.ts';
+import { lockMs, maxWaiting, renewEveryMs, type SessionPlace, type SessionTurns } from './session-turns.ts';
 
 export interface SharedSessionTurnDeps extends SessionLockDeps {
   readonly storage: Pick<Storage, 'dialect' | 'stores' | 'transaction'>;
@@ -14,16 +13,8 @@ export interface SharedSessionTurnDeps extends SessionLockDeps {
   readonly log: { error(fields: Readonly<Record<string, unknown>>, message: string): void };
 }
 
-/** A run of this process that waits for a session. */
-interface Waiting {
-  readonly place: Omit<SessionPlaceRow, 'kept_until'>;
-  /** New each time when the run met a session that somebody else was faster to take. */
-  turn: PromiseWithResolvers<void>;
-  signal: AbortSignal | null;
-}
-
-// A session that was given back is announced; this finds those of which nobody hears, and locks that lapse.
-const lookEveryMs = 1000;
+const stopsOthers = 0;
+const inOrder = 1;
 
 const busy = (error: unknown): boolean => error instanceof AcpError && error.code === 'session-busy';
 
@@ -41,98 +32,62 @@ const unlessAborted = async (turn: Promise<void>, signal: AbortSignal | null): P
 };
 
 /**
- * Sessions of a store that several processes share. Whoever waits has a row, so that all see one line, in the order of
- * arrival by the store's clock; a place that nobody renews is passed over as a lock that nobody renews is.
+ * Sessions of a store that several processes share. Whoever waits has a row, from its arrival until it has ended, so that
+ * all see one line. The place of a run that its caller waits for is passed over when nobody renews it, as a lock is; that
+ * of a queued run stands as long as its job is open.
  */
 export const createSharedSessionTurns = (deps: SharedSessionTurnDeps): SessionTurns => {
   const { storage, batch, store, announcements, clock, log } = deps;
   const { now } = clock;
   const places = storage.stores(sessionPlaceStore);
-  const held = new Map<string, Pick<Taker, 'tenantId' | 'sessionId' | 'runId'>>();
-  const lines = new Map<string, Map<string, Waiting>>();
-  let poll: Timer | null = null;
-  let lastArrival = 0;
-
-  const waitingOf = (key: string, runId: string): Waiting | undefined => lines.get(key)?.get(runId);
+  const held = new Map<string, Place>();
   const failed = (error: unknown): void => log.error({ error }, 'The line of a session could not be read or written');
+  const lines = createLinesHere({
+    clock,
+    read: (tenantId, sessionId) => read(tenantId, sessionId),
+    lapsed: () => renew(),
+    failed,
+  });
+  const { inLine, enter, forget, come, lookSoon } = lines;
 
+  const placeOf = ({ tenantId, sessionId, runId }: Place) =>
+    inLine(tenantKey(tenantId, sessionId), runId)?.place ?? null;
   const locks = createSessionLocks(deps, {
-    open: (session) => [store.open(session), ...dropped(session.tenant_id, session.id, session.active_run_id ?? '')],
+    open: (session) => [store.open(session)],
     reopen(session) {
-      const runId = session.active_run_id ?? '';
-      return [
-        places.reopen(session, placeOf(session.tenant_id, session.id, runId)),
-        ...dropped(session.tenant_id, session.id, runId),
-      ];
+      const { tenant_id: tenantId, id: sessionId, active_run_id: runId } = session;
+      return [places.reopen(session, placeOf({ tenantId, sessionId, runId: runId ?? '' }))];
     },
-    lock: (taker, at, until) => [
-      places.lock(taker, placeOf(taker.tenantId, taker.sessionId, taker.runId), at, until),
-      ...dropped(taker.tenantId, taker.sessionId, taker.runId),
-    ],
-    release: ({ tenantId, sessionId, runId }) => places.release(tenantId, sessionId, runId, now()),
+    lock: (taker, at, until) => [places.lock(taker, placeOf(taker), at, until)],
+    saved: (taker) => (placeOf(taker) === null ? [] : [places.drop(taker)]),
+    release: (taker) => (placeOf(taker) === null ? places.free(taker, now()) : places.release(taker, now())),
+    stepBack: (taker) => places.free(taker, now()),
   });
 
-  const placeOf = (tenantId: string, sessionId: string, runId: string) =>
-    waitingOf(tenantKey(tenantId, sessionId), runId)?.place ?? null;
-  /** With the session the run has no more need of its place. */
-  const dropped = (tenantId: string, sessionId: string, runId: string) =>
-    placeOf(tenantId, sessionId, runId) === null ? [] : [places.drop({ tenantId, sessionId, runId })];
-
-  /** Whoever is the next: the run that holds the session, else the first in line. */
-  const next = async (tenantId: string, sessionId: string): Promise<string | null> => {
-    // The line first: a run takes the session and leaves the line in one unit, and a row from before that would have the
-    // one behind it come too early.
-    const line = await places.line(tenantId, sessionId, now());
-    const row = await store.get(tenantId, sessionId);
-    return row !== undefined && locks.isLocked(row) ? row.active_run_id : (line[0]?.run_id ?? null);
+  const lineOf = (rows: readonly PlaceInLine[], lock: Lock): Line => {
+    const holder = locks.isLocked(lock) ? lock.active_run_id : null;
+    return { holder, waiting: rows.flatMap(({ run_id: runId }) => (runId === holder ? [] : [runId])) };
   };
-
-  /** Lets the run go on whose turn has come, where it waits here. */
-  const look = async (key: string): Promise<void> => {
-    const [first] = lines.get(key)?.values() ?? [];
-    if (first === undefined) return;
-    const { tenant_id: tenantId, session_id: sessionId } = first.place;
-    const runId = await next(tenantId, sessionId);
-    // Nobody: the places have lapsed, because this process stood still.
-    if (runId === null) await renewPlaces();
-    else waitingOf(key, runId)?.turn.resolve();
-  };
-  const lookSoon = (key: string): void => {
-    if (lines.has(key)) look(key).catch(failed);
-  };
-  const lookAtAll = (): Promise<unknown> => Promise.all([...lines.keys()].map((key) => look(key).catch(failed)));
-
-  const renewPlaces = async (): Promise<void> => {
-    for (const line of lines.values())
-      for (const { place } of line.values()) await places.keep({ ...place, kept_until: now() + lockMs });
+  const read = async (tenantId: string, sessionId: string): Promise<Line> => {
+    const rows = await places.line(tenantId, sessionId, now());
+    // A line tells who has the session, in one look at both.
+    const lock = rows[0] ?? (await store.get(tenantId, sessionId)) ?? { active_run_id: null, lock_until: null };
+    return lineOf(rows, lock);
   };
   const renew = async (): Promise<void> => {
     const until = now() + lockMs;
-    const renewals = [...held.values()].map((lock) => places.renewLock({ ...lock, until }));
+    const renewals = [
+      ...[...held.values()].map((lock) => places.renewLock({ ...lock, until })),
+      ...lines.kept().map(({ tenantId, sessionId, runId }) => places.renewPlace({ tenantId, sessionId, runId, until })),
+    ];
     if (renewals.length > 0) await batch.write(renewals);
-    await renewPlaces();
   };
   // A failed renewal is tried again next time; the lock stands for two more rounds.
   const renewal = clock.every(renewEveryMs, () => renew().catch(failed));
   const deaf = announcements.listen('session', {
     heard: lookSoon,
-    missed: () => void lookAtAll(),
+    missed: () => void lines.lookAtAll(),
   });
-
-  const enter = (key: string, entry: Waiting): void => {
-    const line = lines.get(key) ?? new Map<string, Waiting>();
-    lines.set(key, line);
-    line.set(entry.place.run_id, entry);
-    poll ??= clock.every(lookEveryMs, lookAtAll);
-  };
-  const forget = (key: string, runId: string): void => {
-    const line = lines.get(key);
-    line?.delete(runId);
-    if (line?.size === 0) lines.delete(key);
-    if (lines.size > 0) return;
-    poll?.stop();
-    poll = null;
-  };
 
   /** Called after the commit that gave a session or a place in line back. */
   const tell = (key: string): void => {
@@ -140,14 +95,14 @@ export const createSharedSessionTurns = (deps: SharedSessionTurnDeps): SessionTu
     lookSoon(key);
   };
   /** Resolves once nobody waits behind the place any more, so that a refusal is told after that. */
-  const leave = async (key: string, entry: Waiting): Promise<void> => {
-    const { tenant_id: tenantId, session_id: sessionId, run_id: runId } = entry.place;
-    if (waitingOf(key, runId) !== entry) return;
-    forget(key, runId);
-    await batch.write(places.leave(tenantId, sessionId, runId, now())).then(() => tell(key), failed);
+  const leave = async (key: string, entry: InLine): Promise<void> => {
+    if (inLine(key, entry.place.runId) !== entry) return;
+    forget(key, entry);
+    // A queued run comes back to its place, or is closed, and the place goes with that.
+    if (!entry.isQueued) await batch.write(places.leave(entry.place, now())).then(() => tell(key), failed);
   };
 
-  const untilTurn = async (key: string, entry: Waiting): Promise<void> => {
+  const untilTurn = async (key: string, entry: InLine): Promise<void> => {
     try {
       await unlessAborted(entry.turn.promise, entry.signal);
     } catch (error) {
@@ -155,14 +110,21 @@ export const createSharedSessionTurns = (deps: SharedSessionTurnDeps): SessionTu
       throw error;
     }
   };
+  const waitAgain = (key: string, entry: InLine): void => {
+    entry.state = 'Waits';
+    entry.turn = Promise.withResolvers();
+    lookSoon(key);
+  };
 
   /** The row and the order in which it is asked for are the store's alone. */
   const takeInTurn = async (key: string, taker: Taker) => {
-    for (;;) {
-      const entry = waitingOf(key, taker.runId);
+    const entry = inLine(key, taker.runId);
+    if (entry !== undefined) entry.mayStepAside = false;
+    for (;;)
       try {
         return await locks.take(taker, () => {
           if (held.get(key)?.runId === taker.runId) held.delete(key);
+          if (entry !== undefined) forget(key, entry);
           tell(key);
         });
       } catch (error) {
@@ -172,68 +134,101 @@ export const createSharedSessionTurns = (deps: SharedSessionTurnDeps): SessionTu
           throw error;
         }
         // Somebody came before it after its turn had come, such as a run that stops others.
-        entry.turn = Promise.withResolvers();
-        lookSoon(key);
+        waitAgain(key, entry);
         await untilTurn(key, entry);
       }
-    }
   };
+
+  const arrive = (place: Place, rank: number, isBounded: boolean) =>
+    storage.transaction(async (stores) => {
+      const line = stores(sessionPlaceStore);
+      const rows = isBounded ? await line.line(place.tenantId, place.sessionId, now()) : [];
+      const [lock] = rows;
+      if (lock !== undefined && lineOf(rows, lock).waiting.length >= maxWaiting)
+        throw new AcpError('session-queue-full', `${maxWaiting} runs already wait for session "${place.sessionId}".`, {
+          details: { retryAfterMs: 5000 },
+        });
+      await stores.write([places.behind({ ...place, rank, until: now() + lockMs })]);
+      return line.placeOf(place);
+    });
+  /** It came with the job; one that another version has queued comes now. */
+  const placeOfJob = async (place: Place) => {
+    const row = await places.placeOf(place);
+    if (row !== undefined) return row;
+    await batch.write([places.behind({ ...place, rank: inOrder, until: 0 })]);
+    return places.placeOf(place);
+  };
+
+  const faceOf = (key: string, entry: InLine, position: number): SessionPlace => ({
+    position,
+    leave: () => leave(key, entry),
+    stepAside() {
+      if (entry.isQueued) return forget(key, entry);
+      entry.state = 'Aside';
+      enter(key, entry);
+    },
+    ready(signal) {
+      entry.signal = signal;
+      return untilTurn(key, entry);
+    },
+  });
 
   return {
     asksStore: true,
     agentOf: locks.agentOf,
     ownerOf: locks.ownerOf,
     async holder(tenantId, sessionId) {
-      const runId = await next(tenantId, sessionId);
+      const line = await read(tenantId, sessionId);
+      const runId = nextOf(line);
       if (runId === null) return null;
       const key = tenantKey(tenantId, sessionId);
-      return { runId, isHere: held.get(key)?.runId === runId || waitingOf(key, runId) !== undefined };
+      const isHere = held.get(key)?.runId === runId || inLine(key, runId) !== undefined;
+      return { runId, isHere, hasSession: line.holder !== null };
     },
     busyHere(tenantId, sessionId) {
       const key = tenantKey(tenantId, sessionId);
       return held.has(key) || lines.has(key);
     },
-    busy: async (tenantId, sessionId) => (await next(tenantId, sessionId)) !== null,
+    busy: async (tenantId, sessionId) => nextOf(await read(tenantId, sessionId)) !== null,
     async take(tenantId, sessionId, agentName, runId, caller) {
       const key = tenantKey(tenantId, sessionId);
       const session = await takeInTurn(key, { tenantId, sessionId, agentName, runId, caller });
-      forget(key, runId);
       held.set(key, { tenantId, sessionId, runId });
       return session;
     },
-    async wait(tenantId, sessionId, runId, { ahead = false, bounded = false }) {
+    async wait(tenantId, sessionId, runId, { ahead = false, bounded = false, isQueued = false }) {
       const key = tenantKey(tenantId, sessionId);
-      // Of those that come in one millisecond, too, the first is the next.
-      lastArrival = Math.max(now(), lastArrival + 1);
-      const rank = ahead ? 0 : 1;
-      const place = { tenant_id: tenantId, session_id: sessionId, run_id: runId, rank, arrived_at: lastArrival };
-      const before = await storage.transaction(async (stores) => {
-        const line = await stores(sessionPlaceStore).line(tenantId, sessionId, now());
-        const others = line.filter(({ run_id }) => run_id !== runId);
-        if (bounded && others.length >= maxWaiting)
-          throw new AcpError('session-queue-full', `${maxWaiting} runs already wait for session "${sessionId}".`, {
-            details: { retryAfterMs: 5000 },
-          });
-        await stores(sessionPlaceStore).keep({ ...place, kept_until: now() + lockMs });
-        return others.filter((other) => other.rank <= rank).length;
-      });
-      const entry: Waiting = { place, turn: Promise.withResolvers(), signal: null };
+      const earlier = inLine(key, runId);
+      if (earlier !== undefined && !earlier.isQueued) {
+        waitAgain(key, earlier);
+        return faceOf(key, earlier, 0);
+      }
+      const place = { tenantId, sessionId, runId };
+      const row = await (isQueued ? placeOfJob(place) : arrive(place, ahead ? stopsOthers : inOrder, bounded));
+      const { rank = inOrder, arrived_at = 0 } = row ?? {};
+      const entry = entryOf({ ...place, rank, arrived_at }, { isQueued });
       enter(key, entry);
-      const row = await store.get(tenantId, sessionId);
-      const isHeld = row !== undefined && locks.isLocked(row) && row.active_run_id !== runId;
-      if (!isHeld && before === 0) entry.turn.resolve();
-      return {
-        position: isHeld || before > 0 ? before + 1 : 0,
-        leave: () => leave(key, entry),
-        ready(signal) {
-          entry.signal = signal;
-          return untilTurn(key, entry);
-        },
-      };
+      try {
+        const line = await read(tenantId, sessionId);
+        const isNext = nextOf(line) === runId;
+        if (isNext) come(key, entry);
+        return faceOf(key, entry, isNext ? 0 : line.waiting.indexOf(runId) + 1);
+      } catch (error) {
+        await leave(key, entry);
+        throw error;
+      }
     },
+    onTurn(tenantId, sessionId, runId, callBack) {
+      const key = tenantKey(tenantId, sessionId);
+      if (inLine(key, runId) !== undefined) return;
+      const place = { tenantId, sessionId, runId, rank: inOrder, arrived_at: 0 };
+      enter(key, entryOf(place, { isQueued: true, onTurn: callBack }));
+      lookSoon(key);
+    },
+    look: (tenantId, sessionId) => lookSoon(tenantKey(tenantId, sessionId)),
     close(): void {
       renewal.stop();
-      poll?.stop();
+      lines.close();
       deaf();
     },
   };

@@ -1,9 +1,11 @@
-import { parseSecretKey } from '../../core/config/index.ts';
+import { parseSecretKey } from './secret-name.ts';
 
 export interface SecretNameRule {
   /** Such as `Service:ProviderKeys:`. */
   readonly prefix: string;
   readonly defaultTenantId: string;
+  /** A key of the default tenant has no colon below the prefix: what has one is another tenant's. */
+  readonly oneSegment?: boolean;
 }
 
 /** Where the keys of a tenant lie: below the prefix, and for every tenant but the default one in a part of its own. */
@@ -21,5 +23,6 @@ export const mayNameSecret = (rule: SecretNameRule, tenantId: string, key: strin
   const prefix = secretPrefix(rule, tenantId);
   const own = spelled(prefix) ?? prefix;
   const named = spelled(key);
-  return named?.startsWith(own) === true && named.length > own.length;
+  if (named?.startsWith(own) !== true || named.length === own.length) return false;
+  return rule.oneSegment !== true || tenantId !== rule.defaultTenantId || !named.slice(own.length).includes(':');
 };

@@ -1,0 +1,109 @@
+/**
+ * How long a service takes for many schedules that are due in the same minute, and how long requests wait meanwhile:
+ * `node bench/schedules.ts [--schedules 10000] [--expressions 1] [--worker] [--postgres]`. The time is that from the
+ * beginning of the minute until the last of them has its job; `--worker`: the process works on those jobs, too.
+ */
+import { mkdirSync, mkdtempSync, rmSync, writeFileSync } from 'node:fs';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import process from 'node:process';
+import { setTimeout as pause } from 'node:timers/promises';
+import { parseArgs } from 'node:util';
+import { startPostgres } from './postgres-server.ts';
+import { cpuMs } from './process-usage.ts';
+import { call, serve } from './served.ts';
+
+const { values } = parseArgs({
+  options: {
+    schedules: { type: 'string', default: '10000' },
+    expressions: { type: 'string', default: '1' },
+    worker: { type: 'boolean', default: false },
+    postgres: { type: 'boolean', default: false },
+  },
+});
+const count = Number(values.schedules);
+const expressions = Number(values.expressions);
+const minuteMs = 60_000;
+// Generous.
+const msPerSave = 6;
+
+const folder = mkdtempSync(join(process.env['TMPDIR'] ?? tmpdir(), 'acp-schedules-'));
+mkdirSync(join(folder, 'data'));
+const server = values.postgres ? await startPostgres(folder) : null;
+if (values.postgres && server === null) throw new Error('PostgreSQL is not installed.');
+const connection = await server?.createDatabase('schedules');
+const persistence =
+  connection === undefined
+    ? '{ Provider: Sqlite }'
+    : `{ Provider: Postgres, Postgres: { ConnectionString: "${connection}" } }`;
+writeFileSync(
+  join(folder, 'service.yaml'),
+  `Host: { Url: "http://127.0.0.1:0", LogLevel: error }
+Service:
+  Persistence: ${persistence}
+  Scheduling: { RunWorker: ${values.worker} }
+`,
+);
+
+const { url, pid, stop } = await serve(folder);
+// Long enough to save all of them before.
+const due = new Date(Date.now() + count * msPerSave + minuteMs);
+due.setUTCSeconds(0, 0);
+/** Due in this minute, and in another hour of later days: expressions that differ, where that many are asked for. */
+const cronOf = (index: number): string => {
+  const hour = due.getUTCHours();
+  const other = (hour + 1 + (index % expressions)) % 24;
+  return `${due.getUTCMinutes()} ${hour},${other} * * *`;
+};
+const work = { handlerKey: 'acp.retention', targetName: 'Jobs' };
+const names = Array.from({ length: count }, (_, index) => `s-${String(index).padStart(6, '0')}`);
+let saved = 0;
+const save = async (): Promise<void> => {
+  while (saved < count) {
+    const index = saved;
+    saved += 1;
+    await call(url, 'PUT', `/api/schedules/${names[index]}`, { ...work, cron: cronOf(index) });
+  }
+};
+await Promise.all(Array.from({ length: 16 }, save));
+await call(url, 'PUT', '/api/schedules/by-hand', work);
+if (Date.now() > due.getTime()) throw new Error('They were due before all of them were saved.');
+
+const waits = { GET: [] as number[], PUT: [] as number[] };
+const wait = async <T>(method: keyof typeof waits, path: string, body?: unknown): Promise<T> => {
+  const asked = performance.now();
+  const answer = await call(url, method, path, body);
+  waits[method].push(performance.now() - asked);
+  return answer as T;
+};
+await pause(due.getTime() - Date.now());
+const begunMs = cpuMs(pid);
+let isDone = false;
+for (const until = Date.now() + 5 * minuteMs; Date.now() < until && !isDone; await pause(2)) {
+  // The last one in the order in which they are due.
+  isDone = (await wait<{ lastRunAt: string | null }>('GET', `/api/schedules/${names.at(-1)}`)).lastRunAt !== null;
+  // It changes nothing, and has its turn among those who write.
+  await wait('PUT', '/api/schedules/by-hand', work);
+}
+const tookMs = Date.now() - due.getTime();
+const usedMs = cpuMs(pid) - begunMs;
+let jobs = 0;
+for (let size = 200; size === 200; jobs += size)
+  size = ((await call(url, 'GET', `/api/jobs?take=200&skip=${jobs}`)) as readonly unknown[]).length;
+await stop();
+await server?.stop();
+rmSync(folder, { recursive: true, force: true });
+const shares = (times: readonly number[]) => {
+  const sorted = times.toSorted((one, other) => one - other);
+  const at = (part: number): number => Number((sorted[Math.floor((sorted.length - 1) * part)] ?? 0).toFixed(1));
+  return { requests: times.length, p50: at(0.5), p99: at(0.99), max: at(1) };
+};
+console.log({
+  store: values.postgres ? 'PostgreSQL' : 'SQLite',
+  schedules: count,
+  jobs,
+  'from the minute to the last job, s': Number((tookMs / 1000).toFixed(1)),
+  'processor time of the process, s': Number((usedMs / 1000).toFixed(1)),
+  'ms until a read is answered': shares(waits.GET),
+  'ms until a write is answered': shares(waits.PUT),
+});

@@ -1,0 +1,246 @@
+import Type from 'typebox';
+import type { Client } from '../../client/client.ts';
+import { definitionContent } from '../../client/definition-content.ts';
+import { AcpError } from '../../contract/errors.ts';
+import { isRecord } from '../../contract/record.ts';
+import { namePattern, oneOf, tenantPattern } from '../../contract/schema.ts';
+import { ToolApprovalRuleRequest } from '../../features/approvals/approvals.schema.ts';
+import { TenantEgressPolicyRequest } from '../../features/provider-access/provider-access.schema.ts';
+import { QuotaSaveRequest } from '../../features/quotas/quotas.schema.ts';
+import { RetentionPolicySaveRequest, retentionTargets } from '../../features/retention/retention.schema.ts';
+import { JobScheduleSaveRequest } from '../../features/schedules/schedules.schema.ts';
+import { AgentSkillRequest } from '../../features/skills/skills.schema.ts';
+import { InboundTriggerSaveRequest } from '../../features/triggers/triggers.schema.ts';
+import { WebhookSaveRequest } from '../../features/webhooks/webhooks.schema.ts';
+import { bodyOf, storedDefinition } from '../definitions/apply-definition.ts';
+import { skillContent } from '../definitions/skill-content.ts';
+import { type DeclarationKind, declarationKind, type Members } from './declaration-kind.ts';
+
+const name = { name: Type.String({ pattern: namePattern }) };
+const nameOf = (members: Members): string => String(members['name']);
+const paramsOf = (members: Members) => ({ params: { name: nameOf(members) } });
+const idOf = ({ id }: Members): string => String(id);
+
+/** Empty names the same as none: everything. */
+const withoutEmptyAgent = (members: Members): Members =>
+  members['agentName'] === '' ? { ...members, agentName: null } : members;
+
+const agents = async (client: Client, only: string | null): Promise<readonly Members[]> => {
+  const names =
+    only === null
+      ? (await client.agents.list()).body.flatMap((agent) => (agent.origin === 'database' ? [agent.name] : []))
+      : [only];
+  const stored: Members[] = [];
+  for (const agent of names) {
+    const definition = await storedDefinition(client, agent);
+    if (definition !== null) stored.push(definition);
+  }
+  return stored;
+};
+
+const schedules = async (client: Client): Promise<readonly Members[]> => {
+  const { body } = await client.schedules.list();
+  const stored: Members[] = [];
+  // A list has null for a payload that cannot be decrypted; one schedule by itself says that it cannot be.
+  for (const schedule of body)
+    stored.push(schedule.payload === null ? (await client.schedules.get(paramsOf(schedule))).body : schedule);
+  return stored;
+};
+
+/** Of one tenant, or of those that the credential may address and that have a record, with its own. */
+const egressPolicies = async (client: Client, only: string | null): Promise<readonly Members[]> => {
+  const tenants =
+    only === null
+      ? [(await client.tenants.current()).body.tenantId, ...(await client.tenants.list()).body.map(({ slug }) => slug)]
+      : [only];
+  const stored: Members[] = [];
+  for (const tenantId of new Set(tenants)) {
+    const { body } = await client.egressPolicies.get({ params: { tenantId } });
+    if (body.allowedProviders !== null) stored.push(body);
+  }
+  return stored;
+};
+
+/** What answers of the service have for the value of a header. */
+const masked = '***';
+const isMasked = ({ headers }: Members): boolean => isRecord(headers) && Object.values(headers).includes(masked);
+
+/** `amount LessThan 100`. */
+const conditionText = (condition: unknown): string =>
+  isRecord(condition)
+    ? `${condition['path']} ${condition['operator']} ${JSON.stringify(condition['value'])}`
+    : JSON.stringify(condition);
+
+const agentKind: DeclarationKind = {
+  kind: 'Agent',
+  dependsOn: ['EgressPolicy', 'Skill'],
+  schema: null,
+  owner: 'metadata',
+  nameOf,
+  list: agents,
+  content: definitionContent,
+  async save(client, declared, before) {
+    const body = bodyOf({ value: declared });
+    if (before === null) return (await client.agents.create({ body })).body;
+    // A change that somebody else has made meanwhile stays.
+    const guarded = { expectedVersion: Number(before['version']), ...body };
+    return (await client.agents.save({ ...paramsOf(declared), body: guarded })).body;
+  },
+  remove: (client, stored) => client.agents.remove(paramsOf(stored)),
+};
+
+/** Everything that files can declare. A new kind is an entry here. */
+export const declarationKinds: readonly DeclarationKind[] = [
+  declarationKind<Parameters<Client['egressPolicies']['save']>[0]['body']>({
+    kind: 'EgressPolicy',
+    dependsOn: [],
+    key: { tenantId: Type.String({ pattern: tenantPattern }) },
+    body: TenantEgressPolicyRequest,
+    defaults: {},
+    owner: null,
+    nameOf: ({ tenantId }) => String(tenantId),
+    list: egressPolicies,
+    save: (client, body, tenantId) => client.egressPolicies.save({ params: { tenantId }, body }),
+    remove: (client, { tenantId }) => client.egressPolicies.remove({ params: { tenantId: String(tenantId) } }),
+  }),
+  declarationKind<AgentSkillRequest>({
+    kind: 'Skill',
+    dependsOn: [],
+    key: {},
+    body: AgentSkillRequest,
+    defaults: {
+      compatibility: null,
+      license: null,
+      allowedTools: null,
+      metadata: {},
+      enabled: true,
+      resources: [],
+      scripts: [],
+    },
+    owner: 'metadata',
+    nameOf,
+    list: async (client) => (await client.skills.list()).body,
+    save: (client, body) => client.skills.save({ params: { name: body.name }, body }),
+    remove: (client, stored) => client.skills.remove(paramsOf(stored)),
+    // It fits the schema of a skill, or comes from the store.
+    normal: (members) => skillContent(members as unknown as AgentSkillRequest),
+  }),
+  agentKind,
+  declarationKind<JobScheduleSaveRequest>({
+    kind: 'Schedule',
+    dependsOn: ['Agent'],
+    key: name,
+    body: JobScheduleSaveRequest,
+    defaults: { cron: null, timeZone: 'UTC', lane: 'default', payload: null, enabled: true, labels: {} },
+    owner: 'labels',
+    nameOf,
+    list: schedules,
+    save: (client, body, schedule) => client.schedules.save({ params: { name: schedule }, body }),
+    remove: (client, stored) => client.schedules.remove(paramsOf(stored)),
+  }),
+  declarationKind<WebhookSaveRequest>({
+    kind: 'Webhook',
+    dependsOn: [],
+    key: name,
+    body: WebhookSaveRequest,
+    defaults: { headers: {}, enabled: true, labels: {} },
+    owner: 'labels',
+    nameOf,
+    list: async (client) => (await client.webhooks.list()).body,
+    save: (client, body, webhook) => client.webhooks.save({ params: { name: webhook }, body }),
+    remove: (client, stored) => client.webhooks.remove(paramsOf(stored)),
+    refusal: (members) =>
+      isMasked(members)
+        ? {
+            path: 'headers',
+            message: `must have the values themselves: ${masked} stands for what is stored, and only while nothing else changes`,
+          }
+        : null,
+  }),
+  declarationKind<InboundTriggerSaveRequest>({
+    kind: 'Trigger',
+    dependsOn: ['Agent'],
+    key: name,
+    body: InboundTriggerSaveRequest,
+    defaults: {
+      targetKind: 'Agent',
+      scheme: 'standard',
+      payloadMode: 'WholeBody',
+      payloadPath: null,
+      enabled: true,
+      labels: {},
+    },
+    owner: 'labels',
+    nameOf,
+    list: async (client) => (await client.triggers.list()).body,
+    save: (client, body, trigger) => client.triggers.save({ params: { name: trigger }, body }),
+    remove: (client, stored) => client.triggers.remove(paramsOf(stored)),
+  }),
+  declarationKind<QuotaSaveRequest>({
+    kind: 'QuotaRule',
+    dependsOn: ['Agent'],
+    key: {},
+    body: QuotaSaveRequest,
+    defaults: { agentName: null, maxRuns: null, maxTokens: null, maxCost: null, enabled: true },
+    owner: null,
+    nameOf: ({ period, agentName }) =>
+      typeof agentName === 'string' && agentName !== '' ? `${period}/${agentName}` : String(period),
+    list: async (client) => (await client.quotas.list()).body,
+    save: (client, body) => client.quotas.save({ body }),
+    remove: (client, stored) => client.quotas.remove({ params: { id: idOf(stored) } }),
+    normal: withoutEmptyAgent,
+  }),
+  declarationKind<Parameters<Client['approvalRules']['create']>[0]['body']>({
+    kind: 'ApprovalRule',
+    dependsOn: ['Agent'],
+    key: {},
+    body: ToolApprovalRuleRequest,
+    defaults: { agentName: null, argumentConditions: [] },
+    owner: null,
+    // All that it says is its identity: another condition makes another rule.
+    nameOf: ({ toolName, agentName, argumentConditions }) => {
+      const conditions = Array.isArray(argumentConditions) && argumentConditions.length > 0 ? argumentConditions : [];
+      const agent = typeof agentName === 'string' && agentName !== '' ? `/${agentName}` : '';
+      return `${toolName}${agent}${conditions.map((condition) => ` ${conditionText(condition)}`).join('')}`;
+    },
+    // A rule that somebody's `remember` made is bound to a hash of arguments, which nobody can declare.
+    list: async (client) =>
+      (await client.approvalRules.list()).body.filter(({ argumentsHash }) => argumentsHash === null),
+    save: (client, body) => client.approvalRules.create({ body }),
+    remove: (client, stored) => client.approvalRules.remove({ params: { ruleId: idOf(stored) } }),
+    normal: withoutEmptyAgent,
+  }),
+  declarationKind<RetentionPolicySaveRequest>({
+    kind: 'RetentionPolicy',
+    dependsOn: [],
+    key: { target: oneOf(retentionTargets) },
+    body: RetentionPolicySaveRequest,
+    defaults: { maxAgeDays: null, maxRows: null, archive: false, enabled: true },
+    owner: null,
+    nameOf: ({ target }) => String(target),
+    list: async (client) => (await client.retention.list()).body,
+    save: (client, body, target) => client.retention.save({ params: { target }, body }),
+    remove: (client, { target }) => client.retention.remove({ params: { target: String(target) } }),
+  }),
+];
+
+export const kindNames: readonly string[] = declarationKinds.map(({ kind }) => kind);
+
+/** By its name as documents write it; undefined: there is none. */
+export const kindOf = (kind: unknown): DeclarationKind | undefined => declarationKinds.find((one) => one.kind === kind);
+
+/** By its name in any case, as people type it. Throws `validation-failed`. */
+export const namedKind = (word: string): DeclarationKind => {
+  const kind = declarationKinds.find((one) => one.kind.toLowerCase() === word.toLowerCase());
+  if (kind !== undefined) return kind;
+  throw new AcpError('validation-failed', `There is no kind "${word}": it is one of ${kindNames.join(', ')}.`);
+};
+
+/** How many kinds have to be there before one can be. */
+const depthOf = ({ dependsOn }: DeclarationKind): number =>
+  Math.max(0, ...dependsOn.map((kind) => 1 + depthOf(kindOf(kind) ?? agentKind)));
+
+/** Kinds so that what one refers to comes before it. */
+export const kindsInOrder: readonly DeclarationKind[] = declarationKinds.toSorted(
+  (left, right) => depthOf(left) - depthOf(right),
+);

@@ -1,0 +1,69 @@
+import Type, { type Static } from 'typebox';
+import { closed, Labels, namePattern, nullable, oneOf, Time, Uuid } from '../../contract/schema.ts';
+
+const targetKinds = ['Agent', 'Workflow'] as const;
+const payloadModes = ['WholeBody', 'Path'] as const;
+/** Ways in which senders sign, as their own documentation writes their names. */
+const schemes = ['standard', 'github', 'stripe', 'slack'] as const;
+
+export const TriggerName = Type.Object({ name: Type.String() });
+export const NewTriggerName = Type.Object({ name: Type.String({ pattern: namePattern }) });
+
+export const maxPathNames = 16;
+
+export const InboundTriggerSaveRequest = closed(
+  {
+    targetKind: Type.Optional(oneOf(targetKinds, { description: 'Default Agent' })),
+    targetName: Type.String({ maxLength: 128, description: 'What a call starts; it must exist' }),
+    scheme: Type.Optional(
+      oneOf(schemes, {
+        description: 'How the sender signs; default standard, which is Standard Webhooks',
+      }),
+    ),
+    secretConfigurationKey: Type.String({
+      maxLength: 256,
+      description: 'Configuration key whose value is the secret, such as `Service:TriggerSecrets:crm`',
+    }),
+    payloadMode: Type.Optional(
+      oneOf(payloadModes, { description: 'What of the body becomes the message; default WholeBody' }),
+    ),
+    payloadPath: Type.Optional(
+      nullable(
+        Type.String({
+          maxLength: 256,
+          description: `Path mode only: 1 to ${maxPathNames} names of members, joined by dots`,
+        }),
+      ),
+    ),
+    enabled: Type.Optional(Type.Boolean({ default: true, description: 'Default true' })),
+    labels: Type.Optional(Labels),
+  },
+  { title: 'InboundTriggerSaveRequest' },
+);
+export type InboundTriggerSaveRequest = Static<typeof InboundTriggerSaveRequest>;
+
+export const InboundTrigger = Type.Object(
+  {
+    id: Uuid,
+    tenantId: Type.String(),
+    name: Type.String(),
+    targetKind: oneOf(targetKinds),
+    targetName: Type.String(),
+    scheme: oneOf(schemes),
+    secretConfigurationKey: Type.String(),
+    resolved: Type.Boolean({ description: 'Whether the configuration key has a value now' }),
+    payloadMode: oneOf(payloadModes),
+    payloadPath: nullable(Type.String()),
+    enabled: Type.Boolean(),
+    labels: Labels,
+    acceptPath: Type.String({ description: 'Where calls are sent to, below the mount prefix' }),
+    lastAcceptedAt: nullable(Time),
+    createdAt: Time,
+    updatedAt: Time,
+  },
+  { title: 'InboundTrigger' },
+);
+export type InboundTrigger = Static<typeof InboundTrigger>;
+
+/** The answer to Slack's question whether the address is its owner's. */
+export const SlackChallenge = Type.Object({ challenge: Type.String() }, { title: 'SlackChallenge' });

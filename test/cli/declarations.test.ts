@@ -1,0 +1,272 @@
+import assert from 'node:assert/strict';
+import { describe, test } from 'node:test';
+import { parseAllDocuments } from 'yaml';
+import { declarationKinds } from '../../src/cli/declarations/declaration-kinds.ts';
+import { createFolder, type Folder } from './support.ts';
+
+const everyKind = `
+kind: Trigger
+name: ticket
+targetName: support
+scheme: github
+secretConfigurationKey: Service:TriggerSecrets:crm
+payloadMode: Path
+payloadPath: issue.title
+labels: { owner: team-a }
+---
+kind: Schedule
+name: morning
+handlerKey: acp.agent-batch
+targetName: support
+cron: 30 6 * * 1-5
+timeZone: Europe/Vienna
+payload: [{ message: Good morning }, { message: "yes" }]
+enabled: false
+labels: { owner: team-a, tier: "1" }
+---
+kind: Agent
+name: support
+model: { provider: demo, model: m }
+instructions: |
+  Be brief.
+  Be kind.
+skillNames: [refunds]
+metadata: { owner: team-a }
+---
+kind: Skill
+name: refunds
+description: How refunds go
+instructions: Ask for the number of the order.
+metadata: { owner: team-a }
+resources: [{ name: references/limits.md, content: "100 EUR\\n" }]
+---
+kind: Webhook
+name: chat
+url: https://chat.example.com/hooks
+events: [run.failed, job.failed]
+secretConfigurationKey: Service:WebhookSecrets:chat
+headers: { x-room: "42" }
+labels: { owner: team-a }
+---
+kind: QuotaRule
+period: Daily
+agentName: support
+maxRuns: 100
+maxCost: 2.5
+---
+kind: ApprovalRule
+agentName: support
+toolName: clock_now
+argumentConditions: [{ path: timeZone, operator: In, value: [UTC, Europe/Vienna] }]
+---
+kind: RetentionPolicy
+target: Spans
+maxAgeDays: 14
+---
+kind: EgressPolicy
+tenantId: default
+allowedProviders: [demo]
+`;
+
+interface Told {
+  readonly kind: string | null;
+  readonly name: string | null;
+  readonly action: string;
+  readonly file: string | null;
+  readonly line: number | null;
+  readonly errors?: readonly { readonly path: string; readonly message: string; readonly line: number }[];
+  readonly diff?: readonly string[];
+}
+
+const apply = async (folder: Folder, ...args: string[]) => {
+  const { code, stdout, stderr } = await folder.acp(['apply', ...args, '--json']);
+  const told = stdout === '' ? [] : (JSON.parse(stdout) as Told[]);
+  return { code, stderr, told, actions: told.map(({ action, kind, name }) => `${action} ${kind} ${name}`) };
+};
+
+const webhook = (name: string, more: string) =>
+  `kind: Webhook\nname: ${name}\nurl: https://chat.example.com/\nevents: [run.failed]\nsecretConfigurationKey: Service:WebhookSecrets:chat\n${more}`;
+const agent = (name: string, more = '') => `name: ${name}\nmodel: { provider: demo, model: m }\n${more}`;
+
+describe('declarations', () => {
+  test('every kind is applied in the order of what needs what, printed, and applied again unchanged', async (t) => {
+    const folder = createFolder(t);
+    await folder.serve();
+    folder.write('all.yaml', everyKind);
+    const planned = await apply(folder, '-f', 'all.yaml', '--dry-run');
+    const created = [
+      'created EgressPolicy default',
+      'created Skill refunds',
+      'created Webhook chat',
+      'created RetentionPolicy Spans',
+      'created Agent support',
+      'created Schedule morning',
+      'created Trigger ticket',
+      'created QuotaRule Daily/support',
+      'created ApprovalRule clock_now/support timeZone In ["UTC","Europe/Vienna"]',
+    ];
+    assert.deepEqual([planned.code, planned.actions], [0, created]);
+    assert.deepEqual((await folder.acp(['agents', 'list', '--json'])).stdout.trim(), '[]');
+    const first = await apply(folder, '-f', 'all.yaml');
+    assert.deepEqual([first.code, first.actions, first.stderr], [0, created, '']);
+
+    const printed: string[] = [];
+    for (const { kind } of declarationKinds) {
+      const { code, stdout } = await folder.acp(['get', kind, '-o', 'yaml']);
+      assert.equal(code, 0, kind);
+      const documents = parseAllDocuments(stdout);
+      assert.ok(Array.isArray(documents) && documents.length === 1, kind);
+      const [{ name }] = first.told.filter((one) => one.kind === kind) as [Told];
+      assert.equal((await folder.acp(['get', kind.toLowerCase(), name ?? ''])).stdout, stdout, kind);
+      const asJson = await folder.acp(['get', kind, name ?? '', '-o', 'json']);
+      assert.deepEqual(JSON.parse(asJson.stdout), documents[0]?.toJS(), kind);
+      printed.push(stdout);
+    }
+    folder.write('again.yaml', printed.join('---\n'));
+    const unchanged = created.map((line) => line.replace('created', 'unchanged'));
+    const before = await folder.acp(['audit', 'list', '--json']);
+    for (const args of [['--dry-run'], []]) {
+      const again = await apply(folder, '-f', 'again.yaml', ...args);
+      assert.deepEqual([again.code, again.actions], [0, unchanged], args.join());
+    }
+    // Nothing was saved again.
+    assert.equal((await folder.acp(['audit', 'list', '--json'])).stdout, before.stdout);
+    // Values of headers and secrets are in nothing that is printed.
+    assert.match(printed.join(), /x-room: "?\*\*\*/);
+    assert.ok(!printed.join().includes('"42"'));
+  });
+
+  test('what is printed makes the same in an empty service', async (t) => {
+    const [source, target] = [createFolder(t), createFolder(t)];
+    source.write('all.yaml', everyKind.replace('headers: { x-room: "42" }\n', ''));
+    assert.equal((await apply(source, '-f', 'all.yaml')).code, 0);
+    const printed = async (folder: Folder) => {
+      const texts: string[] = [];
+      for (const { kind } of declarationKinds) texts.push((await folder.acp(['get', kind])).stdout);
+      return texts.join('---\n');
+    };
+    const text = await printed(source);
+    target.write('copy.yaml', text);
+    assert.equal((await apply(target, '-f', 'copy.yaml')).code, 0);
+    assert.equal(await printed(target), text);
+  });
+
+  test('agents need no kind, and agents apply takes those that have one', async (t) => {
+    const folder = createFolder(t);
+    folder.write('a.yaml', `${agent('plain')}---\nkind: Agent\n${agent('named', 'callableAgentNames: [plain]\n')}`);
+    assert.deepEqual((await apply(folder, '-f', 'a.yaml')).actions, ['created Agent plain', 'created Agent named']);
+    const { stdout } = await folder.acp(['agents', 'apply', '-f', 'a.yaml']);
+    assert.match(stdout, /unchanged {2}plain .*\nunchanged {2}named /);
+  });
+
+  test('bad documents are told by file, line and field with what is allowed, and nothing is applied', async (t) => {
+    const folder = createFolder(t);
+    folder.write(
+      'bad.yaml',
+      [
+        agent('good'),
+        'kind: Cronjob\nname: x\n',
+        'kind: QuotaRule\nperiod: Weekly\nmaxRuns: many\n',
+        webhook('w', 'retries: 3\n'),
+        webhook('twice', ''),
+        webhook('twice', ''),
+        'kind: RetentionPolicy\ntarget: Everything\n',
+        'kind: QuotaRule\nperiod: Daily\nmaxRuns: 1\nlabels: { owner: me }\n',
+      ].join('---\n'),
+    );
+    const { code, told, stderr } = await apply(folder, '-f', 'bad.yaml');
+    assert.equal(code, 2);
+    assert.match(stderr, /Nothing was applied/);
+    const errors = told.flatMap(({ kind, errors = [] }) =>
+      errors.map(({ path, message, line }) => `${kind} ${line} ${path}: ${message}`),
+    );
+    assert.match(errors[0] ?? '', /^Cronjob 4 kind: must be one of .*Agent.*RetentionPolicy/);
+    assert.deepEqual(errors.slice(1, 3), [
+      'QuotaRule 8 period: must be one of Daily, Monthly',
+      'QuotaRule 9 maxRuns: must be either integer or null',
+    ]);
+    assert.deepEqual(errors.slice(3, 5), [
+      'Webhook 16 retries: is not a known field',
+      'Webhook 24 : Webhook twice is also declared at bad.yaml:18',
+    ]);
+    assert.match(errors[5] ?? '', /^RetentionPolicy 31 target: must be one of RunEvents, /);
+    assert.deepEqual(errors.slice(6), ['QuotaRule 36 labels: is not a known field']);
+    assert.equal((await folder.acp(['agents', 'get', 'good'])).code, 4);
+    const shown = await folder.acp(['apply', '-f', 'bad.yaml']);
+    assert.match(shown.stderr, /error: bad\.yaml:8: period: must be one of Daily, Monthly/);
+  });
+
+  test('what the service refuses does not stop the others, and is told with what was applied', async (t) => {
+    const folder = createFolder(t);
+    folder.write(
+      'some.yaml',
+      [
+        agent('good'),
+        'kind: Trigger\nname: lost\ntargetName: nobody\nsecretConfigurationKey: Service:TriggerSecrets:x\n',
+        'kind: QuotaRule\nperiod: Daily\nmaxRuns: 1\n',
+      ].join('---\n'),
+    );
+    const { code, actions, told, stderr } = await apply(folder, '-f', 'some.yaml', '--prune', 'team-a');
+    assert.deepEqual([code, actions], [2, ['created Agent good', 'failed Trigger lost', 'created QuotaRule Daily']]);
+    assert.deepEqual(told[1]?.errors, [{ path: 'targetName', message: 'names no agent', line: 6 }]);
+    assert.match(stderr, /2 applied, 1 failed\. What was applied stays/);
+    assert.match(stderr, /Nothing was pruned/);
+  });
+
+  test('diff shows what changes; with a dry run nothing is written', async (t) => {
+    const folder = createFolder(t);
+    folder.write(
+      'a.yaml',
+      `${webhook('w', 'headers: { x-room: "42" }\n')}---\nkind: QuotaRule\nperiod: Daily\nmaxRuns: 1\n`,
+    );
+    await apply(folder, '-f', 'a.yaml');
+    folder.write('a.yaml', 'kind: QuotaRule\nperiod: Daily\nmaxRuns: 2\n');
+    for (const args of [['--dry-run'], []]) {
+      const { told } = await apply(folder, '-f', 'a.yaml', '--diff', ...args);
+      const [{ action, diff }] = told as [Told];
+      assert.equal(action, 'updated');
+      assert.deepEqual(diff?.slice(0, 2), ['--- QuotaRule Daily (stored)', '+++ a.yaml']);
+      assert.deepEqual(
+        diff?.filter((line) => /^[-+] ?\w/.test(line)),
+        ['-maxRuns: 1', '+maxRuns: 2'],
+      );
+    }
+    // Headers are stored without being shown: the mask stands for them while nothing else changes.
+    const stored = (await folder.acp(['get', 'Webhook', 'w'])).stdout;
+    folder.write('w.yaml', stored.replace('run.failed', 'job.failed'));
+    const refused = await apply(folder, '-f', 'w.yaml');
+    assert.deepEqual([refused.code, refused.actions], [2, ['failed Webhook w']]);
+    assert.match(refused.told[0]?.errors?.[0]?.message ?? '', /must have the values themselves/);
+  });
+
+  test('prune deletes what carries the owner of the files and is in none of them, and nothing else', async (t) => {
+    const folder = createFolder(t);
+    await folder.serve();
+    const owned = (name: string, owner: string) => webhook(name, `labels: { owner: ${owner} }\n`);
+    folder.write('all.yaml', everyKind);
+    folder.write('others.yaml', `${owned('theirs', 'team-b')}---\n${webhook('nobodys', '')}---\n${agent('loose')}`);
+    assert.equal((await apply(folder, '-f', 'all.yaml', '-f', 'others.yaml')).code, 0);
+    // Without an owner, or with several, nobody says whose things go.
+    const several = await apply(folder, '-f', 'all.yaml', '-f', 'others.yaml', '--prune');
+    assert.equal(several.code, 2);
+    assert.match(several.stderr, /name several owners: team-a, team-b/);
+    folder.write('less.yaml', owned('chat', 'team-a'));
+    const gone = ['Trigger ticket', 'Schedule morning', 'Agent support', 'Skill refunds'];
+    const planned = await apply(folder, '-f', 'less.yaml', '--prune', '--dry-run');
+    const expected = ['updated Webhook chat', ...gone.map((one) => `deleted ${one}`)];
+    assert.deepEqual(planned.actions, expected);
+    assert.equal((await folder.acp(['triggers', 'get', 'ticket'])).code, 0);
+    assert.deepEqual((await apply(folder, '-f', 'less.yaml', '--prune')).actions, expected);
+    assert.deepEqual((await apply(folder, '-f', 'less.yaml', '--prune')).actions, ['unchanged Webhook chat']);
+    for (const one of gone) assert.equal((await folder.acp(['get', ...one.split(' ')])).code, 4, one);
+    for (const one of ['Webhook theirs', 'Webhook nobodys', 'Agent loose', 'QuotaRule Daily/support'])
+      assert.equal((await folder.acp(['get', ...one.split(' ')])).code, 0, one);
+  });
+
+  test('get refuses a kind that does not exist by naming those that do', async (t) => {
+    const folder = createFolder(t);
+    const { code, stderr } = await folder.acp(['get', 'Cronjob']);
+    assert.equal(code, 2);
+    for (const { kind } of declarationKinds) assert.ok(stderr.includes(kind), kind);
+  });
+});

@@ -1,0 +1,75 @@
+import assert from 'node:assert/strict';
+import { test } from 'node:test';
+import { createFolder } from './support.ts';
+
+interface Next {
+  readonly name: string;
+  readonly cron: string | null;
+  readonly timeZone: string;
+  readonly enabled: boolean;
+  readonly occurrences: readonly { readonly at: string; readonly local: string }[];
+}
+
+const sweep = ['--handler-key', 'acp.retention', '--target-name', '*'];
+
+test('schedules next tells the times of a schedule on the wall clock of its zone, the one that the service waits for first', async (t) => {
+  const folder = createFolder(t);
+  const { url } = await folder.serve(['--set', 'Service:Scheduling:RunWorker=false']);
+  const acp = (...args: string[]) => folder.acp([...args, '--url', url]);
+  const save = async (name: string, ...more: string[]) => {
+    const { code, stderr, stdout } = await acp('schedules', 'save', name, ...sweep, ...more, '--json');
+    assert.equal(code, 0, stderr);
+    return JSON.parse(stdout) as { readonly nextRunAt: string | null };
+  };
+  const next = async (...args: string[]): Promise<Next> => {
+    const { code, stdout, stderr } = await acp('schedules', 'next', ...args, '--json');
+    assert.equal(code, 0, stderr);
+    return JSON.parse(stdout) as Next;
+  };
+
+  const { nextRunAt } = await save('mornings', '--cron', '0 7 * * MON-FRI', '--time-zone', 'europe/berlin');
+  const { occurrences, ...told } = await next('mornings', '-n', '300');
+  assert.deepEqual(told, { name: 'mornings', cron: '0 7 * * MON-FRI', timeZone: 'Europe/Berlin', enabled: true });
+  assert.equal(occurrences.length, 300);
+  assert.equal(occurrences[0]?.at, nextRunAt, 'what the service waits for');
+  for (const [index, { at, local }] of occurrences.entries()) {
+    assert.match(local, /T07:00:00\+0[12]:00\[Europe\/Berlin\]$/);
+    assert.ok(Number(new Date(at).getUTCDay()) % 6 !== 0, `${at} is a working day`);
+    if (index > 0) assert.ok(at > (occurrences[index - 1]?.at ?? ''), 'each is after the last');
+  }
+  const offsets = new Set(occurrences.map(({ local }) => /[+]0[12]:00/.exec(local)?.[0]));
+  assert.equal(offsets.size, 2, 'over the clock changes of a year');
+
+  const { code, stdout, stderr } = await acp('schedules', 'next', 'mornings');
+  assert.deepEqual([code, stderr], [0, '']);
+  const lines = stdout.trimEnd().split('\n');
+  assert.equal(lines.length, 5);
+  for (const line of lines)
+    assert.match(
+      line,
+      /^(Mon|Tues|Wednes|Thurs|Fri)day \d+ [A-Z][a-z]+ 20\d\d, 07:00 Europe\/Berlin \(UTC\+0[12]:00\) +in /,
+    );
+
+  await save('paused', '--cron', '*/5 * * * *', '-f', folder.write('off.yaml', 'enabled: false\n'));
+  const paused = await acp('schedules', 'next', 'paused', '-n', '1');
+  assert.match(paused.stdout, /^[A-Z][a-z]+day .* \d\d:\d[05] UTC +in (less than a|[1-5]) minutes?\n$/);
+  assert.match(paused.stderr, /paused is disabled: no job comes of it/);
+  assert.equal((await next('paused', '-n', '1')).enabled, false);
+
+  await save('by-hand');
+  const manual = await acp('schedules', 'next', 'by-hand');
+  assert.deepEqual([manual.code, manual.stdout], [0, '']);
+  assert.match(manual.stderr, /by-hand has no cron/);
+  assert.deepEqual((await next('by-hand')).occurrences, []);
+});
+
+test('schedules next refuses an unknown name and a count that is none', async (t) => {
+  const folder = createFolder(t);
+  const unknown = await folder.acp(['schedules', 'next', 'nothing']);
+  assert.deepEqual([unknown.code, unknown.stdout], [4, '']);
+  for (const count of ['0', '1001', '-1', 'five', '1.5', '']) {
+    const wrong = await folder.acp(['schedules', 'next', 'nothing', `--count=${count}`]);
+    assert.deepEqual([wrong.code, wrong.stdout], [2, ''], count);
+    assert.match(wrong.stderr, /from 1 to 1000/, count);
+  }
+});

@@ -1,0 +1,167 @@
+import assert from 'node:assert/strict';
+import type { ModuleJob, ModuleJobHandler } from '../../../src/features/jobs/index.ts';
+import { forEachDurableService, forEachService, type OpenApp } from '../../support/app.ts';
+import { Gate } from '../runs/run-calls.ts';
+import { detail, ended, save, trigger } from '../schedules/schedule-world.ts';
+
+const openWith = async (open: OpenApp, run: ModuleJobHandler['run'], payload: unknown = null, service: object = {}) => {
+  const app = await open({ module: { jobs: [{ key: 'import', run }] }, service: service as never });
+  await save(app.client, 'import', { handlerKey: 'import', targetName: 'the shop', payload: payload as never });
+  return { app, id: (await trigger(app.client, 'import')).id };
+};
+
+forEachService('JOB-6 JOB-47 a module works on jobs of its own key', async (open) => {
+  const seen: Omit<ModuleJob, 'items'>[] = [];
+  const { app, id } = await openWith(open, async ({ items: _, ...job }) => void seen.push(job), { from: 'here' });
+  const { job, items } = await ended(app.client, id);
+  assert.deepEqual([job.status, job.doneItems, items.length], ['Completed', 1, 1], 'what it says nothing of is done');
+  assert.deepEqual(seen, [
+    {
+      id,
+      tenantId: 'default',
+      key: 'import',
+      lane: 'default',
+      targetName: 'the shop',
+      payload: { from: 'here' },
+      attempt: 1,
+      maxAttempts: 3,
+    },
+  ]);
+});
+
+forEachService('JOB-37 a module ends its items one by one, and without items the job is as it says', async (open) => {
+  const payload = ['good', 'bad', 'good'];
+  const { app, id } = await openWith(
+    open,
+    async (job) => {
+      for await (const item of job.items())
+        await (item.input === 'bad' ? item.fail(`${item.seq} is bad`) : item.complete());
+    },
+    payload,
+  );
+  const { job, items } = await ended(app.client, id);
+  assert.deepEqual([job.status, job.doneItems, job.failedItems], ['Completed', 2, 1]);
+  assert.deepEqual(
+    items.map(({ error }) => error),
+    [null, '1 is bad', null],
+  );
+  const failing = await openWith(open, async () => ({
+    status: 'Failed',
+    code: 'shop-closed',
+    message: 'It is Sunday.',
+    final: true,
+  }));
+  const outcome = (await ended(failing.app.client, failing.id)).job;
+  assert.deepEqual(
+    [outcome.status, outcome.errorCode, outcome.errorMessage, outcome.attempt],
+    ['Failed', 'shop-closed', 'It is Sunday.', 1],
+  );
+});
+
+forEachService('JOB-37 a module whose items have all failed has failed', async (open) => {
+  const { app, id } = await openWith(
+    open,
+    async (job) => {
+      for await (const item of job.items()) await item.fail('no');
+    },
+    ['a', 'b'],
+  );
+  const { job } = await ended(app.client, id);
+  assert.deepEqual([job.status, job.errorCode], ['Failed', 'all-items-failed']);
+});
+
+forEachService('JOB-32 JOB-33 another attempt has all items, with what became of them', async (open) => {
+  const attempts: string[][] = [];
+  const { app, id } = await openWith(
+    open,
+    async (job) => {
+      const seen: string[] = [];
+      attempts.push(seen);
+      for await (const item of job.items()) {
+        seen.push(`${item.seq} ${item.status}`);
+        if (item.status !== 'Pending') continue;
+        if (job.attempt === 1 && item.seq === 1)
+          return { status: 'Failed', code: 'later', message: 'Later.', retryAfterMs: 0 };
+        await item.complete();
+      }
+      return { status: 'Completed' };
+    },
+    ['a', 'b'],
+    { Scheduling: { PollInterval: '1s' } },
+  );
+  const { job } = await ended(app.client, id);
+  assert.deepEqual([job.status, job.attempt, job.doneItems], ['Completed', 2, 2]);
+  assert.deepEqual(attempts, [
+    ['0 Pending', '1 Pending'],
+    ['0 Completed', '1 Pending'],
+  ]);
+});
+
+forEachService('JOB-38 what a module throws is in the log, and its class alone in the job', async (open) => {
+  const { app, id } = await openWith(
+    open,
+    async () => {
+      throw new RangeError('password=hunter2');
+    },
+    null,
+    { Scheduling: { MaxAttempts: 1 } },
+  );
+  const { job } = await ended(app.client, id);
+  assert.deepEqual([job.status, job.errorCode], ['Failed', 'handler-failed']);
+  assert.match(job.errorMessage ?? '', /RangeError/);
+  assert.doesNotMatch(JSON.stringify(job), /hunter2/);
+  const [line] = app.log.filter(({ message }) => message === 'The handler of a module failed');
+  assert.ok(String(job.errorMessage).includes(String(line?.fields['reference'])));
+});
+
+forEachService('JOB-38 an answer that is none fails the attempt', async (open) => {
+  const { app, id } = await openWith(open, (async () => ({ status: 'Fine' })) as never, null, {
+    Scheduling: { MaxAttempts: 1 },
+  });
+  assert.equal((await ended(app.client, id)).job.errorCode, 'handler-failed');
+});
+
+forEachService(
+  'JOB-23 JOB-25 a cancel stops a module between items, or at once where it heeds its signal',
+  async (open) => {
+    const gate = new Gate();
+    const { app, id } = await openWith(
+      open,
+      async (job, signal) => {
+        for await (const item of job.items()) {
+          if (item.seq === 1) await gate.pass(signal);
+          await item.complete();
+        }
+      },
+      ['a', 'b', 'c'],
+    );
+    await gate.reached;
+    assert.equal((await detail(app.client, id)).job.doneItems, 1);
+    await app.client.jobs.cancel({ params: { id } });
+    const { job, items } = await ended(app.client, id);
+    assert.equal(job.status, 'Canceled');
+    assert.deepEqual(
+      items.map(({ status }) => status),
+      ['Completed', 'Pending', 'Pending'],
+    );
+  },
+);
+
+forEachDurableService(
+  'JOB-45 a module that the end of the service interrupts leaves its job to the next one',
+  async (open) => {
+    const gate = new Gate();
+    const run: ModuleJobHandler['run'] = async (_job, signal) => gate.pass(signal);
+    const { app, id } = await openWith(open, run, ['a']);
+    await gate.reached;
+    await app.close();
+    gate.open();
+    const next = await open({ folder: app.folder, module: { jobs: [{ key: 'import', run }] } });
+    const { job } = await ended(next.client, id);
+    assert.deepEqual(
+      [job.status, job.attempt],
+      ['Completed', 1],
+      'what the end of a process cut off has cost no attempt',
+    );
+  },
+);

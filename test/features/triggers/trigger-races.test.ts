@@ -1,0 +1,71 @@
+import assert from 'node:assert/strict';
+import { forEachService, forEachSharedService, type TestApp } from '../../support/app.ts';
+import { listRuns } from '../runs/run-calls.ts';
+import { openTriggers, outcomeOf, type SentCall, saveTrigger } from './trigger-world.ts';
+
+const service = { Scheduling: { RunWorker: false }, Triggers: { PermitLimit: 1_000_000 } };
+
+const senders = 200;
+
+/** Sends the same call so many times to these services, as many of it at once as there are senders, and counts the answers. */
+const storm = async (
+  apps: readonly TestApp[],
+  count: number,
+  call: SentCall,
+): Promise<Readonly<Record<string, number>>> => {
+  const outcomes: Record<string, number> = {};
+  const sender = async (first: number): Promise<void> => {
+    for (let number = first; number < count; number += senders) {
+      const outcome = await outcomeOf(apps[number % apps.length] as TestApp, call);
+      outcomes[outcome] = (outcomes[outcome] ?? 0) + 1;
+    }
+  };
+  await Promise.all(Array.from({ length: senders }, (_, first) => sender(first)));
+  return outcomes;
+};
+
+forEachService('TRIGGER-20 of a call that comes 500 times at once one starts a run', async (open) => {
+  const app = await openTriggers(open, { service });
+  await saveTrigger(app);
+  assert.deepEqual(await storm([app], 500, { id: 'evt-1' }), { '202': 1, '409 trigger-replayed': 499 });
+  assert.equal((await listRuns(app.client)).length, 1);
+});
+
+forEachSharedService(
+  'TRIGGER-20 of a call that two processes get 2,000 times at once one starts a run',
+  async (open) => {
+    const app = await openTriggers(open, { service });
+    await saveTrigger(app);
+    const other = await openTriggers(open, { service, folder: app.folder, agents: [] });
+    assert.deepEqual(await storm([app, other], 2000, { id: 'evt-1' }), { '202': 1, '409 trigger-replayed': 1999 });
+    assert.equal((await listRuns(app.client)).length, 1);
+    assert.deepEqual([await app.store.count('jobs'), await app.store.count('calls of triggers')], [1, 1]);
+  },
+);
+
+forEachSharedService(
+  'TRIGGER-20 processes that get the same calls in the same moment start each of them once',
+  async (open) => {
+    const app = await openTriggers(open, { service });
+    await saveTrigger(app);
+    const other = await openTriggers(open, { service, folder: app.folder, agents: [] });
+    const ids = Array.from({ length: 100 }, (_, index) => `evt-${index}`);
+    const both = await Promise.all(ids.map((id) => Promise.all([outcomeOf(app, { id }), outcomeOf(other, { id })])));
+    for (const [index, outcomes] of both.entries())
+      assert.deepEqual(outcomes.toSorted(), ['202', '409 trigger-replayed'], `evt-${index}`);
+    assert.equal(await app.store.count('runs'), 100);
+  },
+);
+
+forEachService(
+  'TRIGGER-20 while one of several equal calls cannot be queued, the next one takes its turn',
+  async (open) => {
+    const app = await openTriggers(open, { service });
+    await saveTrigger(app);
+    await app.client.quotas.save({ body: { period: 'Daily', maxRuns: 0 } });
+    const refused = await storm([app], 50, { id: 'evt-1' });
+    assert.deepEqual(refused, { '429 quota-exceeded': 50 });
+    await app.client.quotas.save({ body: { period: 'Daily', maxRuns: 10 } });
+    assert.deepEqual(await storm([app], 50, { id: 'evt-1' }), { '202': 1, '409 trigger-replayed': 49 });
+  },
+);
