@@ -1,5 +1,5 @@
 import assert from 'node:assert/strict';
-import { describe, it } from 'node:test';
+import { describe, test } from 'node:test';
 import { CronError, nextOccurrence, parseCron, timeZoneName } from '../../src/scheduler/cron.ts';
 
 const minuteMs = 60_000;
@@ -48,7 +48,7 @@ describe('cron expressions', () => {
     ['1.5 * * * *', /"1.5" is no minute/],
   ];
   for (const [text, message] of refused)
-    it(`JOB-8 "${text}" is refused, and the message names the field`, () => {
+    test(`JOB-8 "${text}" is refused, and the message names the field`, () => {
       assert.throws(
         () => parseCron(text),
         (error) => error instanceof CronError && message.test(error.message),
@@ -65,11 +65,11 @@ describe('cron expressions', () => {
     ['  0   12  * *  1  ', ['2026-11-23T12:00']],
   ];
   for (const [text, expected] of read)
-    it(`JOB-8 "${text}" is read`, () => {
+    test(`JOB-8 "${text}" is read`, () => {
       assert.deepEqual(occurrences(text, 'UTC', monday, monday + 2 * dayMs), expected);
     });
 
-  it('JOB-8 0, 7 and SUN are Sunday, also as the end of a range', () => {
+  test('JOB-8 0, 7 and SUN are Sunday, also as the end of a range', () => {
     for (const sunday of ['0', '7', 'sun', '7-7', '0-0', '0,7'])
       assert.deepEqual(
         occurrences(`0 0 * * ${sunday}`, 'UTC', monday, monday + 8 * dayMs),
@@ -82,7 +82,7 @@ describe('cron expressions', () => {
     ]);
   });
 
-  it('JOB-9 with both days restricted either one is enough, and with one the other does not count', () => {
+  test('JOB-9 with both days restricted either one is enough, and with one the other does not count', () => {
     const until = at('2026-12-07T00:00Z');
     const both = ['2026-11-27T00:00', '2026-12-01T00:00', '2026-12-04T00:00'];
     assert.deepEqual(occurrences('0 0 1 * FRI', 'UTC', monday, until), both);
@@ -90,14 +90,14 @@ describe('cron expressions', () => {
     assert.deepEqual(occurrences('0 0 1 * *', 'UTC', monday, until), ['2026-12-01T00:00']);
   });
 
-  it('JOB-10 an expression may never occur, or only in a leap year', () => {
+  test('JOB-10 an expression may never occur, or only in a leap year', () => {
     const until = monday + 4 * 366 * dayMs;
     assert.equal(nextOccurrence(parseCron('0 0 30 2 *'), 'UTC', monday, until), null);
     assert.equal(nextOccurrence(parseCron('0 0 31 4,6,9,11 *'), 'UTC', monday, until), null);
     assert.equal(nextOccurrence(parseCron('0 0 29 2 *'), 'UTC', monday, until), at('2028-02-29T00:00Z'));
   });
 
-  it('JOB-11 zones have the names of the database of zones', () => {
+  test('JOB-11 zones have the names of the database of zones', () => {
     assert.equal(timeZoneName('UTC'), 'UTC');
     assert.equal(timeZoneName('europe/berlin'), 'Europe/Berlin');
     assert.equal(timeZoneName('America/Argentina/Buenos_Aires'), 'America/Argentina/Buenos_Aires');
@@ -162,7 +162,7 @@ const expectedAround = (zone: string, fromMs: number, toMs: number): ReadonlyMap
 
 describe('clock changes', () => {
   for (const zone of zones)
-    it(`JOB-11 ${zone}: over each change of ten years nothing fires that is skipped, and nothing twice`, () => {
+    test(`JOB-11 ${zone}: over each change of ten years nothing fires that is skipped, and nothing twice`, () => {
       const changes = changesOf(zone, '2026-01-01T00:00Z', '2036-01-01T00:00Z');
       assert.ok(changes.length >= 19, `${changes.length} changes`);
       for (const change of changes) {
@@ -177,7 +177,7 @@ describe('clock changes', () => {
       }
     });
 
-  it('JOB-11 a day that a zone left out has no occurrence', () => {
+  test('JOB-11 a day that a zone left out has no occurrence', () => {
     const from = at('2011-12-29T00:00-10:00');
     const until = from + 3 * dayMs;
     assert.deepEqual(occurrences('0 12 * * *', 'Pacific/Apia', from, until), [
@@ -188,7 +188,7 @@ describe('clock changes', () => {
     assert.deepEqual(occurrences('0 12 30 12 *', 'Pacific/Apia', from, until), []);
   });
 
-  it('JOB-11 asked in the second of two equal hours, the next one is after both', () => {
+  test('JOB-11 asked in the second of two equal hours, the next one is after both', () => {
     const second = at('2026-10-25T01:10Z');
     const next = nextOccurrence(parseCron('*/15 * * * *'), 'Europe/Berlin', second, second + dayMs);
     assert.equal(next, at('2026-10-25T02:00Z'));
