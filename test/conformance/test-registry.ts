@@ -44,7 +44,6 @@ const registerSuite = (...given: readonly unknown[]): void => {
 const nothing = (): void => undefined;
 
 export const test = Object.assign(registerTest, { skip: nothing, todo: nothing, only: registerTest });
-export const it = test;
 export const describe = Object.assign(registerSuite, { skip: nothing, todo: nothing, only: registerSuite });
 export const before = nothing;
 export const after = nothing;
