@@ -92,16 +92,29 @@ const servingTransport = async (target: Target): Promise<Transport | null> => {
   return owner === null ? null : overHttp(owner.url, token ?? owner.token);
 };
 
+const reach = async (target: Target, access: StoreAccess): Promise<Pick<Connection, 'transport' | 'local'>> => {
+  const serving = await servingTransport(target);
+  if (serving !== null) return { transport: serving, local: false };
+  try {
+    return { transport: await inProcess(target, access), local: true };
+  } catch (error) {
+    if (!(error instanceof AcpError) || error.code !== 'store-unavailable') throw error;
+    // A service that was about to start has the store by now, and says where it listens.
+    const started = await servingTransport(target);
+    if (started === null) throw error;
+    return { transport: started, local: false };
+  }
+};
+
 /** A service by its address, else by the lock of the configured store, else in this process. */
 export const connect = async <T>(
   target: Target,
   work: (connection: Connection) => Promise<T>,
   access: StoreAccess = 'work',
 ): Promise<T> => {
-  const serving = await servingTransport(target);
-  const transport = serving ?? (await inProcess(target, access));
+  const { transport, local } = await reach(target, access);
   try {
-    return await work({ client: createClient(transport), transport, local: serving === null });
+    return await work({ client: createClient(transport), transport, local });
   } finally {
     await transport.close();
   }

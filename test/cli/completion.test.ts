@@ -143,6 +143,15 @@ describe('completion', () => {
       assert.deepEqual(await offered(line), [], line);
   });
 
+  test('get is offered the kinds, and the names that are stored of one', async (t) => {
+    const { folder } = await serving(t);
+    const offered = (line: string) => inBash(folder, line);
+    assert.deepEqual(await offered('acp get Quo'), ['QuotaRule']);
+    assert.deepEqual(await offered('acp get Agent '), ['hello', 'helper']);
+    assert.deepEqual(await offered('acp get agent helpe'), ['helper']);
+    assert.deepEqual(await offered('acp get Nothing '), []);
+  });
+
   test('values of options come from the schemas, in each way to write an option', async (t) => {
     const folder = shellFolder(t);
     const throughBash = (line: string) => inBash(folder, line);

@@ -263,6 +263,85 @@ describe('declarations', () => {
       assert.equal((await folder.acp(['get', ...one.split(' ')])).code, 0, one);
   });
 
+  test('a dry run finds what saving a schedule or a trigger would be refused for', async (t) => {
+    const folder = createFolder(t);
+    await folder.serve();
+    const schedule = (name: string, more: string) =>
+      `kind: Schedule\nname: ${name}\ntargetName: new\npayload: [hi]\n${more}`;
+    const batch = 'handlerKey: acp.agent-batch\n';
+    const trigger = (name: string, more: string) =>
+      `kind: Trigger\nname: ${name}\nsecretConfigurationKey: Service:TriggerSecrets:x\n${more}`;
+    folder.write(
+      'a.yaml',
+      [
+        agent('new'),
+        schedule('fine', `${batch}cron: 0 7 * * MON-FRI\ntimeZone: Europe/Berlin\n`),
+        schedule('cron', `${batch}cron: 99 * * * *\n`),
+        schedule('never', `${batch}cron: 0 0 31 2 *\n`),
+        schedule('zone', `${batch}timeZone: Mars/Olympus\n`),
+        schedule('key', 'handlerKey: acp.nothing\n'),
+        schedule('handler-keys', batch),
+        schedule('target', batch).replace('targetName: new', 'targetName: nobody'),
+        trigger('good', 'targetName: new\n'),
+        trigger('lost', 'targetName: nobody\n'),
+        trigger('path', 'targetName: new\npayloadMode: Path\n'),
+      ].join('---\n'),
+    );
+    const wrong = [
+      'cron cron',
+      'never cron',
+      'zone timeZone',
+      'key handlerKey',
+      'handler-keys name',
+      'target targetName',
+      'lost targetName',
+      'path payloadPath',
+    ];
+    const found = (told: readonly Told[]) =>
+      told.flatMap(({ name, errors = [] }) => errors.map(({ path }) => `${name} ${path}`));
+    const planned = await apply(folder, '-f', 'a.yaml', '--dry-run');
+    assert.deepEqual([planned.code, found(planned.told)], [2, wrong]);
+    // The service says the same of the same.
+    const applied = await apply(folder, '-f', 'a.yaml');
+    assert.deepEqual([applied.code, found(applied.told)], [2, wrong]);
+    assert.deepEqual(applied.actions, planned.actions);
+  });
+
+  test('conditions of a standing rule are the same rule in any order', async (t) => {
+    const folder = createFolder(t);
+    const conditions = ['{ path: a, operator: Equals, value: 1 }', '{ value: 2, path: b, operator: Equals }'];
+    const rule = (...all: string[]) =>
+      `kind: ApprovalRule\ntoolName: clock_now\nargumentConditions: [${all.join(', ')}]\n`;
+    folder.write('a.yaml', rule(...conditions));
+    folder.write('b.yaml', rule(...conditions.toReversed(), ...conditions));
+    const name = 'ApprovalRule clock_now a Equals 1 b Equals 2';
+    assert.deepEqual((await apply(folder, '-f', 'a.yaml')).actions, [`created ${name}`]);
+    assert.deepEqual((await apply(folder, '-f', 'b.yaml')).actions, [`unchanged ${name}`]);
+    const twice = await apply(folder, '-f', 'a.yaml', '-f', 'b.yaml');
+    assert.match(twice.told[0]?.errors?.[0]?.message ?? '', /is also declared at a\.yaml:1/);
+  });
+
+  test('prune refuses an owner that is empty', async (t) => {
+    const folder = createFolder(t);
+    folder.write('a.yaml', agent('kept'));
+    const { code, stderr } = await apply(folder, '-f', 'a.yaml', '--prune', '');
+    assert.equal(code, 2);
+    assert.match(stderr, /--prune has an empty owner/);
+    assert.equal((await folder.acp(['agents', 'get', 'kept'])).code, 4);
+  });
+
+  test('a reader that leaves early neither stops the work nor hides a failure', async (t) => {
+    const folder = createFolder(t);
+    const lost = 'kind: Trigger\nname: lost\ntargetName: nobody\nsecretConfigurationKey: Service:TriggerSecrets:x\n';
+    folder.write('a.yaml', [agent('one'), agent('two'), lost].join('---\n'));
+    const running = folder.start(['apply', '-f', 'a.yaml']);
+    running.child.stdout.destroy();
+    const { code, stderr } = await running.done;
+    assert.equal(code, 2);
+    assert.match(stderr, /2 applied, 1 failed/);
+    assert.equal((await folder.acp(['agents', 'get', 'two'])).code, 0);
+  });
+
   test('get refuses a kind that does not exist by naming those that do', async (t) => {
     const folder = createFolder(t);
     const { code, stderr } = await folder.acp(['get', 'Cronjob']);

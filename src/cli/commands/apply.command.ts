@@ -4,6 +4,7 @@ import { type CommandHost, collect, covers, type Invocation } from '../command-h
 import type { Outcome } from '../declarations/apply-declarations.ts';
 import type { Declarations } from '../declarations/read-declarations.ts';
 import { findingLine, placeOf } from '../output/finding-line.ts';
+import { OutputClosedError } from '../output/terminal.ts';
 import type { Session } from '../session.ts';
 
 interface ApplyOptions {
@@ -33,6 +34,15 @@ const createReport = async (session: Session, declarations: Declarations, { dryR
   const nameWidth = widthOf(all.map(({ name }) => name));
   const outcomes: Outcome[] = [];
 
+  /** Whoever reads may leave: work that is half done for that would be told to nobody. */
+  const unlessClosed = async (printing: () => Promise<void>): Promise<void> => {
+    try {
+      await printing();
+    } catch (error) {
+      if (!(error instanceof OutputClosedError)) throw error;
+    }
+  };
+
   const diffLine = (line: string): string => {
     if (line.startsWith('---') || line.startsWith('+++')) return style.bold(line);
     if (line.startsWith('@@')) return style.cyan(line);
@@ -55,19 +65,20 @@ const createReport = async (session: Session, declarations: Declarations, { dryR
       const what = style[actionStyles[action]](action.padEnd(9));
       const which = `${padText(safeLine(kind ?? '-'), kindWidth)}  ${padText(safeLine(name ?? '-'), nameWidth)}`;
       const where = version !== null ? `version ${version}` : file === null ? 'in no file' : placeOf(file, line);
-      await terminal.write(`${what}  ${which}  ${where}${dryRun === true ? style.dim('  (dry run)') : ''}\n`);
+      const isDry = dryRun === true ? style.dim('  (dry run)') : '';
+      await unlessClosed(() => terminal.write(`${what}  ${which}  ${where}${isDry}\n`));
       noteFindings(outcome);
       if (diff !== true) return;
-      for (const text of outcomeDiff(outcome, terminal.interactive)) await terminal.write(`${diffLine(text)}\n`);
+      for (const text of outcomeDiff(outcome, terminal.interactive))
+        await unlessClosed(() => terminal.write(`${diffLine(text)}\n`));
     },
     async end(): Promise<void> {
       if (!globals.json) return;
-      await session.print(
-        outcomes.map(({ exitCode: _exitCode, change: _change, ...shown }, index) => {
-          const outcome = outcomes[index];
-          return diff === true && outcome !== undefined ? { ...shown, diff: outcomeDiff(outcome, false) } : shown;
-        }),
-      );
+      const told = outcomes.map(({ exitCode: _exitCode, change: _change, ...shown }, index) => {
+        const outcome = outcomes[index];
+        return diff === true && outcome !== undefined ? { ...shown, diff: outcomeDiff(outcome, false) } : shown;
+      });
+      await unlessClosed(() => session.print(told));
     },
   };
 };
@@ -79,7 +90,8 @@ const remark = (outcomes: readonly Outcome[], isDryRun: boolean, declared: numbe
   const missing = declared - outcomes.filter(({ action }) => action !== 'deleted').length;
   if (isDryRun || (failed === 0 && missing <= 0)) return null;
   const reached = missing > 0 ? `, ${missing} not reached` : '';
-  return `${written} applied, ${failed} failed${reached}. What was applied stays; applying the same files again goes on from there.`;
+  const stays = written === 0 ? '' : ' What was applied stays; applying the same files again goes on from there.';
+  return `${written} applied, ${failed} failed${reached}.${stays}`;
 };
 
 const apply = async (session: Session, { options }: Invocation): Promise<number> => {

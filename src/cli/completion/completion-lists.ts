@@ -98,6 +98,15 @@ const lists = {
     (await client.models.list({ signal })).body.flatMap(({ name, models }) =>
       models.map((model) => ({ value: `${name}/${model.name}`, note: model.displayName })),
     ),
+  kinds: async () => {
+    const { kindNames } = await import('../declarations/declaration-kinds.ts');
+    return kindNames.map((value) => ({ value }));
+  },
+  declared: async ({ client, place }) => {
+    const { namedKind } = await import('../declarations/declaration-kinds.ts');
+    const kind = namedKind(place.args[0] ?? '');
+    return (await kind.list(client, null)).map((stored) => ({ value: kind.nameOf(stored) }));
+  },
 } as const satisfies Record<string, List>;
 
 type ListName = keyof typeof lists;
@@ -119,6 +128,8 @@ const listOfArgument: Readonly<Record<string, ListName>> = {
   version: 'versions',
   a: 'versions',
   b: 'versions',
+  'get kind': 'kinds',
+  'get name': 'declared',
   'agents name': 'agents',
   'skills name': 'skills',
   'attachments id': 'attachments',

@@ -3,7 +3,7 @@ import type { Client } from '../../client/client.ts';
 import { AcpError, type FieldError } from '../../contract/errors.ts';
 import { checkDefinitions, endsAll, refusalFindings } from '../definitions/check-definitions.ts';
 import { reportError } from '../output/error-report.ts';
-import type { DeclarationKind, Members } from './declaration-kind.ts';
+import type { DeclarationKind, Members, Surroundings } from './declaration-kind.ts';
 import type { Declaration, Declarations, Fault } from './read-declarations.ts';
 
 type PlacedField = FieldError & { readonly line: number | null };
@@ -110,9 +110,14 @@ export const applyDeclarations = async function* (
   for (const declaration of declared) yield await apply(client, declaration, find);
 };
 
-const previewOne = async (declaration: Declaration, find: StoredFinder): Promise<Outcome> => {
+const previewOne = async (
+  declaration: Declaration,
+  find: StoredFinder,
+  surroundings: Surroundings,
+): Promise<Outcome> => {
   try {
     const { stored, change, isSame } = await compared(declaration, find);
+    if (!isSame) await declaration.kind.foresee?.(declaration.members, surroundings);
     const action = stored === null ? 'created' : isSame ? 'unchanged' : 'updated';
     const current = stored === null ? null : versionOf(stored);
     const hasVersions = declaration.kind.owner === 'metadata';
@@ -143,22 +148,25 @@ const agentFindings = async function* (client: Client, declared: readonly Declar
     };
     if (checked.would === null)
       yield { ...place, action: 'failed', version: null, ...told, exitCode: checked.exitCode };
-    else yield { ...(await previewOne(declaration, find)), ...told };
+    else yield { ...(await previewOne(declaration, find, { client, agents: new Set() })), ...told };
   }
 };
 
-/** What applying would do; nothing is written. Agents are judged by the service, all else by its form alone. */
+/** What applying would do; nothing is written. Agents are judged by the service, all else as far as can be foreseen. */
 export const previewDeclarations = async function* (
   client: Client,
   { declared }: Pick<Declarations, 'declared'>,
 ): AsyncGenerator<Outcome> {
   const find = storedFinder(client);
   const agents = agentFindings(client, declared);
+  const saved = new Set<string>();
   for (const declaration of declared) {
-    if (declaration.kind.kind !== 'Agent') yield await previewOne(declaration, find);
+    if (declaration.kind.kind !== 'Agent') yield await previewOne(declaration, find, { client, agents: saved });
     else {
       const next = await agents.next();
-      if (next.done !== true) yield next.value;
+      if (next.done === true) continue;
+      if (next.value.action !== 'failed') saved.add(declaration.name);
+      yield next.value;
     }
   }
 };

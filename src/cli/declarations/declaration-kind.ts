@@ -10,6 +10,13 @@ export type Members = Readonly<Record<string, unknown>>;
 /** Where the label `owner` of a kind stands. */
 export type OwnerPlace = 'metadata' | 'labels';
 
+/** What a declaration is judged in, before anything is saved. */
+export interface Surroundings {
+  readonly client: Client;
+  /** Agents that are saved before it. */
+  readonly agents: ReadonlySet<string>;
+}
+
 interface KindShape<Body extends object> {
   readonly kind: string;
   /** Kinds that it refers to: they are applied before it and deleted after it. */
@@ -33,6 +40,8 @@ interface KindShape<Body extends object> {
   normal?(members: Members): Members;
   /** Why this declaration cannot be saved; null: it can. */
   refusal?(members: Members): { readonly path: string; readonly message: string } | null;
+  /** Throws what saving it would be refused for, as far as that can be told without saving it. */
+  foresee?(members: Members, surroundings: Surroundings): Promise<void>;
 }
 
 /** One kind of what files can declare: how it is read, compared, applied and printed. */

@@ -15,6 +15,7 @@ import { WebhookSaveRequest } from '../../features/webhooks/webhooks.schema.ts';
 import { bodyOf, storedDefinition } from '../definitions/apply-definition.ts';
 import { skillContent } from '../definitions/skill-content.ts';
 import { type DeclarationKind, declarationKind, type Members } from './declaration-kind.ts';
+import { foreseeSchedule, foreseeTrigger } from './foreseen-refusals.ts';
 
 const name = { name: Type.String({ pattern: namePattern }) };
 const nameOf = (members: Members): string => String(members['name']);
@@ -64,6 +65,16 @@ const egressPolicies = async (client: Client, only: string | null): Promise<read
 /** What answers of the service have for the value of a header. */
 const masked = '***';
 const isMasked = ({ headers }: Members): boolean => isRecord(headers) && Object.values(headers).includes(masked);
+
+/** All conditions of a rule have to hold: neither their order nor a repetition says anything, nor does the order of their members. */
+const conditionsInOrder = (conditions: unknown): readonly unknown[] => {
+  const texts = (Array.isArray(conditions) ? conditions : []).map((condition: unknown) => {
+    if (!isRecord(condition)) return JSON.stringify(condition);
+    const { path, operator, value } = condition;
+    return JSON.stringify({ path, operator, value });
+  });
+  return [...new Set(texts)].sort().map((text) => JSON.parse(text) as unknown);
+};
 
 /** `amount LessThan 100`. */
 const conditionText = (condition: unknown): string =>
@@ -137,6 +148,7 @@ export const declarationKinds: readonly DeclarationKind[] = [
     list: schedules,
     save: (client, body, schedule) => client.schedules.save({ params: { name: schedule }, body }),
     remove: (client, stored) => client.schedules.remove(paramsOf(stored)),
+    foresee: foreseeSchedule,
   }),
   declarationKind<WebhookSaveRequest>({
     kind: 'Webhook',
@@ -175,6 +187,7 @@ export const declarationKinds: readonly DeclarationKind[] = [
     list: async (client) => (await client.triggers.list()).body,
     save: (client, body, trigger) => client.triggers.save({ params: { name: trigger }, body }),
     remove: (client, stored) => client.triggers.remove(paramsOf(stored)),
+    foresee: foreseeTrigger,
   }),
   declarationKind<QuotaSaveRequest>({
     kind: 'QuotaRule',
@@ -199,7 +212,7 @@ export const declarationKinds: readonly DeclarationKind[] = [
     owner: null,
     // All that it says is its identity: another condition makes another rule.
     nameOf: ({ toolName, agentName, argumentConditions }) => {
-      const conditions = Array.isArray(argumentConditions) && argumentConditions.length > 0 ? argumentConditions : [];
+      const conditions = conditionsInOrder(argumentConditions);
       const agent = typeof agentName === 'string' && agentName !== '' ? `/${agentName}` : '';
       return `${toolName}${agent}${conditions.map((condition) => ` ${conditionText(condition)}`).join('')}`;
     },
@@ -208,7 +221,8 @@ export const declarationKinds: readonly DeclarationKind[] = [
       (await client.approvalRules.list()).body.filter(({ argumentsHash }) => argumentsHash === null),
     save: (client, body) => client.approvalRules.create({ body }),
     remove: (client, stored) => client.approvalRules.remove({ params: { ruleId: idOf(stored) } }),
-    normal: withoutEmptyAgent,
+    normal: ({ argumentConditions, ...members }) =>
+      withoutEmptyAgent({ ...members, argumentConditions: conditionsInOrder(argumentConditions) }),
   }),
   declarationKind<RetentionPolicySaveRequest>({
     kind: 'RetentionPolicy',

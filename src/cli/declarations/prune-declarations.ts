@@ -7,6 +7,8 @@ import type { Declaration } from './read-declarations.ts';
 
 /** Whose things are pruned: the owner that was named, else the only one that the files name. Throws `validation-failed`. */
 export const ownerToPrune = (asked: string | true, declared: readonly Declaration[]): string => {
+  // An owner that a script has left empty would be nobody, and nothing would be pruned without a word.
+  if (asked === '') throw new AcpError('validation-failed', '--prune has an empty owner: name one, or leave it out.');
   if (asked !== true) return asked;
   const owners = [...new Set(declared.flatMap(({ kind, members }) => ownerOf(kind, members) ?? []))];
   const [only, ...others] = owners;

@@ -15,6 +15,8 @@ import type { triggerOperations } from './triggers.operations.ts';
 import { triggerService } from './triggers.service.ts';
 import { triggerStore } from './triggers.store.ts';
 
+export { checkedPath } from './triggers.rules.ts';
+
 export interface TriggersDeps extends Pick<TriggerCallDeps, 'launch' | 'agentExists' | 'lifecycle' | 'prefix'> {
   readonly config: Config;
   readonly storage: Storage;
