@@ -64,6 +64,16 @@ test('webhooks listen verifies and prints what comes, and removes its webhook at
   assert.equal((await folder.acp(['webhooks', 'get', name])).code, 4);
 });
 
+test('webhooks listen names a port that somebody else has', async (t) => {
+  const folder = createFolder(t);
+  const { url } = await folder.serve();
+  const { port } = new URL(url);
+  const { code, stderr } = await folder.acp(['webhooks', 'listen', '--port', port], {
+    env: { ACP_WEBHOOK_SECRET: secret },
+  });
+  assert.deepEqual([code, stderr.trim()], [2, `error: --port ${port} cannot be used: another program listens there.`]);
+});
+
 test('webhooks listen needs a service and a secret', async (t) => {
   const folder = createFolder(t);
   const without = await folder.acp(['webhooks', 'listen']);

@@ -122,6 +122,13 @@ describe('the screen of jobs', () => {
     );
   });
 
+  test('says that a list which is not whole has the newest jobs', () => {
+    const shown = (complete: boolean) =>
+      textOf(receive(listed(80, 24), { type: 'jobs', page: { filter: null, rows, complete } }));
+    assert.match(shown(false), /1–3 of the newest 3 /);
+    assert.match(shown(true), /1–3 of 3 /);
+  });
+
   test('shows one status after the other; what was read for another one is too late', () => {
     const { state } = pressed(listed(80, 24), 'f');
     assert.equal(state.jobs.filter, 'Pending');

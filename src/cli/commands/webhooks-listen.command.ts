@@ -7,6 +7,7 @@ import type { Command } from 'commander';
 import type { Client } from '../../client/client.ts';
 import { AcpError } from '../../contract/errors.ts';
 import { isRecord } from '../../contract/record.ts';
+import { systemCode } from '../../core/files/system-code.ts';
 import { type WebhookEventType, webhookEventTypes } from '../../features/webhooks/webhooks.schema.ts';
 import { formatTime } from '../../text/format.ts';
 import { safeLine } from '../../text/text-width.ts';
@@ -142,7 +143,10 @@ const listen = async (session: Session, { options }: Invocation): Promise<number
     // A sender that goes away in the middle is nobody's failure here.
     take(request, response).catch(() => response.destroy());
   }).listen(port, '127.0.0.1');
-  await once(server, 'listening');
+  await once(server, 'listening').catch((cause: unknown) => {
+    const why = systemCode(cause) === 'EADDRINUSE' ? 'another program listens there' : systemCode(cause);
+    throw new AcpError('validation-failed', `--port ${port} cannot be used: ${why}.`, { cause });
+  });
   const url = listening.publicUrl ?? `http://127.0.0.1:${(server.address() as AddressInfo).port}/`;
   try {
     await session.connected(async ({ client, local }) => {

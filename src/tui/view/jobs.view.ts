@@ -28,7 +28,7 @@ const emptyText = ({ jobs }: ScreenState): string => {
 const position = ({ jobs }: ScreenState, start: number, height: number): string => {
   const count = jobs.rows.length;
   if (count === 0) return '';
-  return `${start + 1}–${Math.min(start + height, count)} of ${tokensText(count)}${jobs.complete ? '' : '+'}`;
+  return `${start + 1}–${Math.min(start + height, count)} of ${jobs.complete ? '' : 'the newest '}${tokensText(count)}`;
 };
 
 /** What is not in the row of the chosen job. */
