@@ -342,6 +342,30 @@ describe('declarations', () => {
     assert.equal((await folder.acp(['agents', 'get', 'two'])).code, 0);
   });
 
+  test('values of headers are in no diff, neither those that come nor those that go', async (t) => {
+    const folder = createFolder(t);
+    const texts: string[] = [];
+    for (const [value, more] of [
+      ['secret-1', []],
+      ['secret-2', ['--dry-run']],
+      ['secret-2', []],
+    ] as const) {
+      folder.write('a.yaml', webhook('w', `headers: { x-room: ${value} }\nlabels: { owner: team-${texts.length} }\n`));
+      for (const form of [['--json'], []]) {
+        const { stdout } = await folder.acp(['apply', '-f', 'a.yaml', '--diff', '--dry-run', ...form]);
+        assert.ok(stdout.includes('***') && stdout.includes('x-room'));
+        texts.push(stdout);
+      }
+      const { code, stdout } = await folder.acp(['apply', '-f', 'a.yaml', '--diff', ...more]);
+      assert.equal(code, 0);
+      texts.push(stdout);
+    }
+    folder.write('b.yaml', agent('other'));
+    texts.push((await folder.acp(['apply', '-f', 'b.yaml', '--prune', 'team-6', '--diff'])).stdout);
+    assert.match(texts.at(-1) ?? '', /^deleted +Webhook +w /m);
+    assert.ok(!texts.join().includes('secret-'));
+  });
+
   test('get refuses a kind that does not exist by naming those that do', async (t) => {
     const folder = createFolder(t);
     const { code, stderr } = await folder.acp(['get', 'Cronjob']);
