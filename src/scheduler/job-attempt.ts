@@ -107,8 +107,8 @@ export const createJobAttempts = ({ queue, handlers, telemetry, clock, log, gave
       gaveBack(job, null);
       return watch.ended('Failed', false, 'requeued');
     }
-    if (result.status === 'Completed') await told(() => queue.complete(job, now()));
-    else await told(() => queue.cancel(job, now()));
+    if (result.status === 'Canceled') await told(() => queue.cancel(job, now()));
+    else if (result.isStored !== true) await told(() => queue.complete(job, now()));
     watch.ended(result.status, true, null);
   };
 

@@ -90,7 +90,11 @@ export const waitFor = (error: unknown): JobWait | null =>
     : null;
 
 export type JobResult =
-  | { readonly status: 'Completed' }
+  | {
+      readonly status: 'Completed';
+      /** True: the handler has written the end of the job, in the unit of what the job did. */
+      readonly isStored?: true;
+    }
   | { readonly status: 'Canceled' }
   /** Not begun, because the process ends, or because it is another one's turn for so long. */
   | {

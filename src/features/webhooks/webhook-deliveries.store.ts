@@ -1,7 +1,8 @@
 import { sql } from 'kysely';
 import { defineStore, type StoreOf } from '../../db/define-store.ts';
-import { insertStatement } from '../../db/statement.ts';
+import { insertStatement, preparedStatement, updateStatement } from '../../db/statement.ts';
 import type { WebhookDeliveryRow, WebhookRow } from '../../db/tables/arriving-work.ts';
+import type { JobLease } from '../../scheduler/job-queue.ts';
 import type { DeliveryError, DeliveryStatus } from './webhooks.schema.ts';
 
 export const deliveryKey = 'acp.webhook-delivery';
@@ -53,6 +54,22 @@ export const deliveryStore = defineStore((storage) => {
     storage.db.selectFrom('webhook_deliveries').selectAll().where('webhook_id', '=', webhookId);
   const pending = (id: string) =>
     storage.db.updateTable('webhook_deliveries').where('id', '=', id).where('status', '=', 'Pending');
+
+  const delivered = preparedStatement<'id' | 'responseCode' | 'now'>((parameter) =>
+    pending(parameter('id')).set((eb) => ({
+      status: 'Delivered',
+      error: null,
+      response_code: parameter('responseCode'),
+      attempt: eb('attempt', '+', 1),
+      next_attempt_at: null,
+      delivered_at: parameter('now'),
+    })),
+  );
+
+  const completed = updateStatement(storage.db, 'jobs', ({ id, leaseOwner, attempt }: JobLease, now: number) => ({
+    set: { status: 'Completed', completed_at: now, payload: null, lease_owner: null, lease_until: null },
+    where: { id, lease_owner: leaseOwner, attempt },
+  }));
 
   /**
    * Puts the job of a delivery in line, whether there is still one or none any more. A worker that is just about to end it
@@ -127,6 +144,13 @@ export const deliveryStore = defineStore((storage) => {
       const { tenant_id, webhook_id } = row;
       const webhook = { tenant_id, id: webhook_id, name, url, secret_key, headers, enabled, consecutive_failures };
       return { row, webhook };
+    },
+    /**
+     * The attempt that has succeeded, and the end of its job: one message to a store that is elsewhere, and one commit.
+     * Each is without effect where the delivery is not pending, or another attempt has the job.
+     */
+    async delivered(lease: JobLease, responseCode: number, now: number): Promise<void> {
+      await storage.exchange([delivered({ id: lease.id, responseCode, now }), completed(lease, now)]);
     },
     /** False: it is not pending any more, or was removed, and nothing was changed. */
     async attempted(id: string, end: AttemptEnd): Promise<boolean> {

@@ -53,15 +53,18 @@ const failed = (code: string): JobResult => ({
 export const deliveryJob = (deps: DeliveryJobDeps): JobHandler => {
   const { storage, deliveries, webhooks, request, places, stop, telemetry, settings, log, now } = deps;
 
-  const delivered = async ({ row, webhook }: Target, status: number): Promise<JobResult> => {
-    const end: AttemptEnd = { status: 'Delivered', error: null, responseCode: status, nextAttemptAt: null, now: now() };
-    // Most receivers have no failure to be forgiven, and then one write is enough.
-    if (webhook.consecutive_failures === 0) await deliveries.attempted(row.id, end);
-    else
-      await storage.transaction(async (stores) => {
-        if (await stores(deliveryStore).attempted(row.id, end))
-          await stores(webhookStore).succeeded(row.tenant_id, webhook.id);
-      }, webhook.id);
+  const delivered = async (job: QueuedJob, { row, webhook }: Target, status: number): Promise<JobResult> => {
+    const at = now();
+    // Most receivers have no failure to be forgiven.
+    if (webhook.consecutive_failures === 0) {
+      await deliveries.delivered(job, status, at);
+      return { status: 'Completed', isStored: true };
+    }
+    const end: AttemptEnd = { status: 'Delivered', error: null, responseCode: status, nextAttemptAt: null, now: at };
+    await storage.transaction(async (stores) => {
+      if (await stores(deliveryStore).attempted(row.id, end))
+        await stores(webhookStore).succeeded(row.tenant_id, webhook.id);
+    }, webhook.id);
     return completed;
   };
 
@@ -141,7 +144,7 @@ export const deliveryJob = (deps: DeliveryJobDeps): JobHandler => {
     switch (result.kind) {
       case 'delivered':
         told('delivered', result.status, null);
-        return delivered(target, result.status);
+        return delivered(job, target, result.status);
       case 'refused':
         told('dropped', null, 'target-not-allowed');
         return refused(target, result.cause);
