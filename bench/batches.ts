@@ -9,6 +9,7 @@ import { join } from 'node:path';
 import process from 'node:process';
 import { setTimeout as pause } from 'node:timers/promises';
 import { parseArgs } from 'node:util';
+import { tellGoals } from './goal-lines.ts';
 import { startPostgres } from './postgres-server.ts';
 import { peakResidentBytes, residentBytes } from './process-usage.ts';
 import { call, serve } from './served.ts';
@@ -79,8 +80,9 @@ const shown = peakResidentBytes(pid);
 await stop();
 await server?.stop();
 rmSync(folder, { recursive: true, force: true });
+const store = values.postgres ? 'PostgreSQL' : 'SQLite';
 console.log({
-  store: values.postgres ? 'PostgreSQL' : 'SQLite',
+  store,
   items: length,
   done: job?.doneItems,
   [`resident after ${warmItems} items, MiB`]: mebibytes(before.rss),
@@ -89,3 +91,12 @@ console.log({
   'peak while it is worked on, MiB': mebibytes(worked),
   'peak while all items are read, MiB': mebibytes(shown),
 });
+const added = (peak: number) =>
+  ({ measured: mebibytes(peak - before.rss), limit: 60, is: 'below', unit: 'MiB' }) as const;
+tellGoals([
+  {
+    name: `memory that a batch of ${items} items adds, triggered and worked on, ${store}`,
+    ...added(Math.max(triggered, worked)),
+  },
+  { name: `the same while all items are read, ${store}`, ...added(shown) },
+]);

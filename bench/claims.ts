@@ -20,7 +20,8 @@ const heldSeconds = 600;
 const warmUpRounds = 6;
 const lookMs = 5;
 
-const queuedCall = (server: Server): Call => ({
+/** A run that is put in line. */
+export const queuedCall = (server: Server): Call => ({
   url: server.url,
   path: '/api/agents/plain/run',
   body: JSON.stringify({ message: 'Name twenty words that come to mind when you think of a river.' }),

@@ -1,5 +1,5 @@
 /**
- * How many deliveries a second reach a receiver on this machine: `node bench/webhooks.ts [--deliveries 5000] [--jobs 2]
+ * How many deliveries a second reach a receiver on this machine: `node bench/webhooks.ts [--deliveries 5000] [--jobs 16]
  * [--postgres]`. They are queued by a service without a worker; then one with a worker sends them. The time is that from
  * the first to the last that the receiver, a process of its own, has seen.
  */
@@ -12,6 +12,7 @@ import process from 'node:process';
 import { createInterface } from 'node:readline';
 import { setTimeout as pause } from 'node:timers/promises';
 import { parseArgs } from 'node:util';
+import { tellGoals } from './goal-lines.ts';
 import { startPostgres } from './postgres-server.ts';
 import { cpuMs } from './process-usage.ts';
 import { call, serve } from './served.ts';
@@ -19,7 +20,7 @@ import { call, serve } from './served.ts';
 const { values } = parseArgs({
   options: {
     deliveries: { type: 'string', default: '5000' },
-    jobs: { type: 'string', default: '2' },
+    jobs: { type: 'string', default: '16' },
     postgres: { type: 'boolean', default: false },
   },
 });
@@ -104,12 +105,18 @@ receiver.kill('SIGTERM');
 await once(receiver, 'exit');
 await server?.stop();
 rmSync(folder, { recursive: true, force: true });
+const store = values.postgres ? 'PostgreSQL' : 'SQLite';
+const perSecond = (seen.ids / (seen.last - seen.first)) * 1000;
 console.log({
-  store: values.postgres ? 'PostgreSQL' : 'SQLite',
+  store,
   'jobs side by side': Number(values.jobs),
   'queued/s': Math.round((deliveries / queuedMs) * 1000),
   requests: seen.count,
   deliveries: seen.ids,
-  'deliveries/s': Math.round((seen.ids / (seen.last - seen.first)) * 1000),
+  'deliveries/s': Math.round(perSecond),
   'processor time a delivery, ms': Number((usedMs / seen.ids).toFixed(2)),
 });
+tellGoals([
+  { name: `deliveries, ${store}`, measured: perSecond, limit: 500, is: 'at least', unit: '/s' },
+  { name: 'deliveries that have arrived', measured: seen.ids, limit: deliveries, is: 'at least', unit: '' },
+]);

@@ -5,6 +5,7 @@ import { noTelemetry } from '../../src/core/telemetry/telemetry.ts';
 import { ConditionFailedError } from '../../src/db/statement.ts';
 import type { Storage } from '../../src/db/storage.ts';
 import { type JobStore, jobStore } from '../../src/features/jobs/index.ts';
+import { deliveryStore } from '../../src/features/webhooks/webhook-deliveries.store.ts';
 import { type JobHandler, type JobResult, LeaseLostError } from '../../src/scheduler/job-queue.ts';
 import { createJobTelemetry } from '../../src/scheduler/job-telemetry.ts';
 import { createJobWorker, type JobWorkerOptions } from '../../src/scheduler/job-worker.ts';
@@ -103,6 +104,7 @@ const openProcesses = async (t: TestContext, kind: TestStore, options: Partial<J
   };
   const { write } = first;
   return {
+    deliveries: first.stores(deliveryStore),
     put,
     clock,
     pass,
@@ -263,7 +265,7 @@ forEachDurableStore(
 );
 
 forEachDurableStore('JOB-30 an attempt that was lost can write nothing more of its job', async (t, store) => {
-  const { put, clock, row, one, two, jobs, write } = await openProcesses(t, store);
+  const { put, clock, row, one, two, jobs, deliveries, write } = await openProcesses(t, store);
   await put('a', 3);
   const claim = ({ store }: typeof one, owner: string) =>
     store.claim(owner, clock.now(), clock.now() + leaseMs, 1, every).then(([job]) => job ?? assert.fail('it is free'));
@@ -279,6 +281,7 @@ forEachDurableStore('JOB-30 an attempt that was lost can write nothing more of i
     const before = await jobs.get('a');
     assert.equal(await one.store.begin(lease), false);
     await one.store.complete(lease, 1);
+    await deliveries.delivered(lease, 204, 1);
     await one.store.fail(lease, 1, 'late', 'Late.');
     await one.store.retry(lease, 1);
     await one.store.cancel(lease, 1);

@@ -161,14 +161,17 @@ export const jobItemStore = defineStore((storage) => {
       const rows = await query.orderBy('seq').limit(take).execute();
       return rows.map((row) => toItem(job.tenantId, row));
     },
-    /** All items of a job, in their order. Others have their turns between two stretches of a long list. */
-    async all(tenantId: string, jobId: string): Promise<readonly JobItem[]> {
-      const items: JobItem[] = [];
+    /**
+     * All items of a job, in their order, a stretch at a time: what is made of one of them is garbage before the next one
+     * comes, and others have their turns in between.
+     */
+    async *stretches(tenantId: string, jobId: string): AsyncGenerator<readonly JobItem[]> {
       for (let after = -1; ; ) {
         const rows = await itemsOf(jobId).where('seq', '>', after).orderBy('seq').limit(stretch).execute();
-        items.push(...rows.map((row) => toItem(tenantId, row)));
         const last = rows.at(-1);
-        if (last === undefined || rows.length < stretch) return items;
+        if (last === undefined) return;
+        yield rows.map((row) => toItem(tenantId, row));
+        if (rows.length < stretch) return;
         after = last.seq;
         await nextTurn();
       }

@@ -25,7 +25,7 @@ export interface JobWork {
 
 export interface JobServiceDeps {
   readonly store: Pick<JobStore, 'find' | 'list' | 'payloadOf' | 'requestCancel' | 'withPayloads'>;
-  readonly items: Pick<JobItemStore, 'all'>;
+  readonly items: Pick<JobItemStore, 'stretches'>;
   readonly work: JobWork;
   readonly owners: Pick<SessionAccess, 'listOwner'>;
   /** Called when a worker, of this process or of another one, has the job that is to stop. */
@@ -70,9 +70,10 @@ export const toJobRecord = (row: JobRow, payload: unknown): JobRecord => ({
   createdAt: isoTime(row.created_at),
 });
 
-const toItemRecord = (item: JobItem, hidesInput: boolean): JobDetailResponse['items'][number] => ({
+/** `jobId`: one text for all of a hundred thousand, which rows have a copy of each. */
+const toItemRecord = (jobId: string, item: JobItem, hidesInput: boolean): JobDetailResponse['items'][number] => ({
   id: item.id,
-  jobId: item.jobId,
+  jobId,
   seq: item.seq,
   input: (hidesInput ? null : item.input) as Json,
   runId: item.runId,
@@ -111,11 +112,14 @@ export const jobService = (deps: JobServiceDeps): Handlers<typeof jobOperations>
 
     async get(context, { params }) {
       const row = await find(context, params.id);
-      const items = row.total_items === 0 ? [] : await deps.items.all(row.tenant_id, row.id);
       const hides = hidesPayload(row);
+      const items: JobDetailResponse['items'] = [];
+      if (row.total_items > 0)
+        for await (const stretch of deps.items.stretches(row.tenant_id, row.id))
+          for (const item of stretch) items.push(toItemRecord(row.id, item, hides));
       return ok({
         job: toJobRecord(row, hides ? null : store.payloadOf(row)),
-        items: items.map((item) => toItemRecord(item, hides)),
+        items,
       });
     },
 

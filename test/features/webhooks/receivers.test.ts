@@ -5,7 +5,7 @@ import type { TestContext } from 'node:test';
 import { forEachDurableService } from '../../support/app.ts';
 import { eventually } from '../../support/eventually.ts';
 import { runJson } from '../runs/run-calls.ts';
-import { get, newest, receiver, save, sendTest, webhookSetup } from './webhook-world.ts';
+import { deliveriesOf, get, newest, receiver, save, sendTest, webhookSetup } from './webhook-world.ts';
 
 /** A receiver that speaks no HTTP of its own: it is given each socket. */
 const socketServer = async (t: TestContext, talk: (write: (text: string) => void) => void) => {
@@ -170,3 +170,23 @@ forEachDurableService('WEBHOOK-20 a receiver that answers after its time gets th
   await newest(app.client, 'it was delivered', ({ status }) => status === 'Delivered');
   assert.deepEqual(new Set(ids).size, 1);
 });
+
+forEachDurableService(
+  'WEBHOOK-33 a delivery that is dropped stays so, whatever its receiver says then',
+  async (open, t) => {
+    const app = await open(webhookSetup());
+    const begun: (() => void)[] = [];
+    const server = await receiver(t, (_request, response) => void begun.push(() => response.writeHead(204).end()));
+    await save(app.client, server.url);
+    await sendTest(app.client);
+    await eventually('the attempt is under way', () => begun.length === 1);
+    await save(app.client, server.url, { enabled: false });
+    begun[0]?.();
+    await eventually('its job has ended', async () => {
+      const { body } = await app.client.jobs.list({ query: { handlerKey: 'acp.webhook-delivery' } });
+      return body[0]?.status === 'Completed';
+    });
+    const [dropped] = await deliveriesOf(app.client);
+    assert.deepEqual([dropped?.status, dropped?.attempt], ['Dropped', 0]);
+  },
+);

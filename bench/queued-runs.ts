@@ -1,0 +1,165 @@
+/**
+ * What a queued run costs: `node bench/queued-runs.ts [--runs 800] [--rounds 5] [--acp dist/acp.mjs] [--postgres]`. Runs to
+ * completion with 16 workers, in turns with the same runs over JSON; how long one waits for its start in an idle service;
+ * and, on PostgreSQL, the processor time of a job with one instance and with two.
+ */
+import { chmodSync } from 'node:fs';
+import { resolve } from 'node:path';
+import process from 'node:process';
+import { setTimeout as pause } from 'node:timers/promises';
+import { parseArgs } from 'node:util';
+import { queuedCall } from './claims.ts';
+import { persistence, startFleet, stopAll } from './fleets.ts';
+import { tellGoals } from './goal-lines.ts';
+import { applyLoad } from './load.ts';
+import { startPostgres } from './postgres-server.ts';
+import { cpuMs } from './process-usage.ts';
+import { programAt, type Server, sourceProgram, startSimulator, stopServersAtExit } from './servers.ts';
+import { median } from './statistics.ts';
+import { acpCall, temporaryFolder } from './workspace.ts';
+
+const { values } = parseArgs({
+  options: {
+    runs: { type: 'string', default: '800' },
+    rounds: { type: 'string', default: '5' },
+    acp: { type: 'string' },
+    postgres: { type: 'boolean', default: false },
+  },
+});
+const runs = Number(values.runs);
+const rounds = Number(values.rounds);
+const atOnce = 16;
+const idleRuns = 40;
+const idleMs = 150;
+const lookMs = 10;
+// Until V8 has compiled what is hot.
+const warmUps = 4;
+
+stopServersAtExit();
+const folder = temporaryFolder();
+chmodSync(folder, 0o755);
+const program = values.acp === undefined ? sourceProgram([]) : programAt(resolve(values.acp));
+const simulator = await startSimulator(folder);
+const postgres = values.postgres ? await startPostgres(folder) : null;
+if (values.postgres && postgres === null) throw new Error('PostgreSQL is not installed.');
+
+const fleet = async (name: string, count: number): Promise<Server[]> => {
+  const scheduling = `Scheduling: { RunWorker: true, MaxConcurrentJobs: ${atOnce} }`;
+  const url = await postgres?.createDatabase(name);
+  const settings = url === undefined ? scheduling : `${persistence(url)}, ${scheduling}`;
+  return startFleet({ folder, program, simulator }, name, count, settings);
+};
+
+const answerOf = async <T>(server: Server, path: string): Promise<T> => {
+  const answer = await fetch(new URL(path, server.url));
+  if (!answer.ok) throw new Error(`GET ${path}: ${await answer.text()}`);
+  return (await answer.json()) as T;
+};
+
+const isDrained = async (server: Server): Promise<boolean> => {
+  for (const status of ['Pending', 'Leased', 'Running']) {
+    const jobs = await answerOf<readonly unknown[]>(server, `/api/jobs?take=1&status=${status}`);
+    if (jobs.length > 0) return false;
+  }
+  return true;
+};
+
+/** Runs a second from the first request until the last of them has ended. */
+const queued = async (servers: readonly Server[], count: number): Promise<number> => {
+  const startedAt = performance.now();
+  const limits = { concurrency: atOnce / servers.length, seconds: 120, runs: count / servers.length };
+  await Promise.all(servers.map((server) => applyLoad(queuedCall(server), limits)));
+  while (!(await isDrained(servers[0] as Server))) await pause(lookMs);
+  return (count * 1000) / (performance.now() - startedAt);
+};
+
+const overJson = async (server: Server): Promise<number> => {
+  const load = await applyLoad(acpCall(server, 'json', false), { concurrency: atOnce, seconds: 120, runs });
+  return load.runs / load.seconds;
+};
+
+/** Milliseconds from the time at which a run was put in line until it began. */
+const startWait = async (server: Server): Promise<number> => {
+  const { path, body } = queuedCall(server);
+  const headers = { 'content-type': 'application/json', prefer: 'respond-async' };
+  const asked = await fetch(new URL(path, server.url), { method: 'POST', headers, body });
+  const { runId } = (await asked.json()) as { runId: string };
+  while (!(await isDrained(server))) await pause(lookMs);
+  const { job } = await answerOf<{ job: { createdAt: string; startedAt: string } }>(server, `/api/jobs/${runId}`);
+  const run = await answerOf<{ startedAt: string }>(server, `/api/runs/${runId}`);
+  await pause(idleMs);
+  return Math.max(Date.parse(job.startedAt), Date.parse(run.startedAt)) - Date.parse(job.createdAt);
+};
+
+const one = await fleet('one', 1);
+const [server] = one as [Server];
+for (let turn = 0; turn < warmUps; turn += 1) {
+  await overJson(server);
+  await queued(one, runs);
+}
+const waits: number[] = [];
+for (let index = 0; index < idleRuns; index += 1) waits.push(await startWait(server));
+const rates: number[] = [];
+const ratios: number[] = [];
+for (let round = 0; round < rounds; round += 1) {
+  const json = await overJson(server);
+  const rate = await queued(one, runs);
+  rates.push(rate);
+  ratios.push(rate / json);
+}
+
+/** Processor time of a job, of the instances and of the database, in milliseconds. */
+const used = async (servers: readonly Server[]): Promise<{ readonly own: number; readonly database: number }> => {
+  const now = () => ({
+    own: servers.reduce((sum, { pid }) => sum + cpuMs(pid), 0),
+    database: postgres?.cpuMs() ?? 0,
+  });
+  const before = now();
+  await queued(servers, runs);
+  const after = now();
+  return { own: (after.own - before.own) / runs, database: (after.database - before.database) / runs };
+};
+
+const instances: { ratio: number; one: number; two: number; whole: number }[] = [];
+if (postgres !== null) {
+  const two = await fleet('two', 2);
+  for (let turn = 0; turn < 2 * warmUps; turn += 1) await queued(two, runs);
+  for (let round = 0; round < rounds; round += 1) {
+    const alone = await used(one);
+    const both = await used(two);
+    const whole = (both.own + both.database) / (alone.own + alone.database);
+    instances.push({ ratio: both.own / alone.own, one: alone.own, two: both.own, whole });
+  }
+  await stopAll(two);
+}
+await stopAll([...one, simulator]);
+await postgres?.stop();
+
+const store = values.postgres ? 'PostgreSQL' : 'SQLite';
+console.log({
+  store,
+  'queued runs/s': Math.round(median(rates)),
+  'to JSON': Number(median(ratios).toFixed(2)),
+  'ms from enqueueing to start, idle, p50': median(waits),
+  ...(instances.length > 0 && {
+    'processor time of a job, one instance, ms': Number(median(instances.map((line) => line.one)).toFixed(2)),
+    'of two, ms': Number(median(instances.map((line) => line.two)).toFixed(2)),
+    'of two to one, with the database': Number(median(instances.map((line) => line.whole)).toFixed(2)),
+  }),
+});
+tellGoals([
+  { name: `queued runs to JSON, ${store}`, measured: median(ratios), limit: 0.5, is: 'at least', unit: '' },
+  ...(postgres === null
+    ? [{ name: 'queued runs, SQLite', measured: median(rates), limit: 300, is: 'at least', unit: '/s' } as const]
+    : [
+        {
+          name: 'processor time of a job, two instances to one',
+          measured: median(instances.map(({ ratio }) => ratio)),
+          limit: 1.15,
+          is: 'at most',
+          unit: '',
+        } as const,
+      ]),
+  { name: `enqueueing to start, idle, p50, ${store}`, measured: median(waits), limit: 10, is: 'below', unit: 'ms' },
+]);
+process.exit();
