@@ -33,6 +33,7 @@ import { partitions } from './0032-partitions.ts';
 import { serviceLeaseTerms } from './0033-service-lease-terms.ts';
 import { modelHealth } from './0034-model-health.ts';
 import { arrivingWork } from './0035-arriving-work.ts';
+import { flowWindows } from './0037-flow-windows.ts';
 import { spanCountsOfNewStore } from './dialect-parts.ts';
 
 /** Every migration in order, with the checksum of its file. A static list, because a bundle cannot scan a folder. */
@@ -71,4 +72,5 @@ export const migrations: readonly Migration[] = [
   { ...serviceLeaseTerms, checksum: 'a388529028f66af6' },
   { ...modelHealth, checksum: '812c02671fef0d94' },
   { ...arrivingWork, checksum: '3eced4f9e4bb8541' },
+  { ...flowWindows, checksum: '71caf76c7cd5ae2e' },
 ];

@@ -75,6 +75,13 @@ export interface LoopPlan {
   readonly judgeModel: CompiledBinding;
 }
 
+export interface RateLimit {
+  readonly limit: number;
+  readonly windowMs: number;
+  /** JSON Pointer; null: all runs count together. */
+  readonly key: string | null;
+}
+
 /** What the engine needs of an agent: references resolved, defaults applied, nothing left to look up. Immutable and cached. */
 export interface CompiledAgent {
   readonly name: string;
@@ -88,6 +95,8 @@ export interface CompiledAgent {
   /** True: every call of a tool needs an approval, whatever the tool says. */
   readonly asksForEveryTool: boolean;
   readonly subAgents: { readonly childDeadlineMs: number | null; readonly waitTimeoutMs: number | null };
+  /** How many queued runs may start in a window, for each value at `key` of their requests; null: any number. */
+  readonly rateLimit: RateLimit | null;
   /** Values for this run's placeholders; throws `parameter-invalid` with a finding per parameter. */
   resolveParameters(values: Readonly<Record<string, string>> | null): Readonly<Record<string, string>>;
   /** True: the provider's own web search is offered, where it has one. */

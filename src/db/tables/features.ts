@@ -2,6 +2,7 @@ import { accessTables } from './access.ts';
 import { approvalTables } from './approvals.ts';
 import { arrivingWorkTables } from './arriving-work.ts';
 import { contentTables } from './contents.ts';
+import { flowTables } from './flow.ts';
 import { modelHealthTables } from './model-health.ts';
 import { quotaTables } from './quotas.ts';
 import { retentionTables } from './retention.ts';
@@ -29,6 +30,7 @@ export const featureTables = {
   ...approvalTables,
   ...arrivingWorkTables,
   ...contentTables,
+  ...flowTables,
   ...modelHealthTables,
   ...quotaTables,
   ...retentionTables,

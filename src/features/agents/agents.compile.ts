@@ -3,6 +3,7 @@ import type { RegisteredTool } from '../../engine/tools/index.ts';
 import { agentToolSchema } from '../../engine/turn/index.ts';
 import type { ModelTool } from '../../providers/models/model-provider.ts';
 import { compileBinding } from './agent-binding.compile.ts';
+import { compileFlow } from './agent-flow.rules.ts';
 import { fillPlaceholders, instructionChooser, joinInstructions } from './agent-instructions.ts';
 import { parameterResolver } from './agent-parameters.ts';
 import { callToolName, type ReachableAgents } from './agent-references.rules.ts';
@@ -114,6 +115,7 @@ const build = (
       childDeadlineMs: content.subAgents?.childDeadlineMs ?? limits.childDeadlineMs,
       waitTimeoutMs: content.subAgents?.waitTimeoutMs ?? limits.waitTimeoutMs,
     },
+    rateLimit: compileFlow(content),
     resolveParameters: parameterResolver(content.parameters, limits.maxParameterValueLength),
     instructions: compileInstructions(content, agents, skillList(skills)),
   });

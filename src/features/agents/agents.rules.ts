@@ -1,5 +1,6 @@
 import type { RegisteredTool, ToolRegistry } from '../../engine/tools/index.ts';
 import type { AgentSkill } from '../skills/index.ts';
+import { flowFindings } from './agent-flow.rules.ts';
 import { limitFindings, type WaitDefaults } from './agent-limits.rules.ts';
 import { modelFindings } from './agent-model.rules.ts';
 import type { AllowsProvider } from './agent-providers.rules.ts';
@@ -61,6 +62,7 @@ export const contentFindings = (
   const shared = content.sharedInstructionsName === null ? null : (agents.get(content.sharedInstructionsName) ?? null);
   return boundedFindings([
     ...limitFindings(content, limits),
+    ...flowFindings(content),
     ...featureFindings(content),
     ...modelFindings('model', content.model, providers),
     ...settingFindings(content, references),

@@ -68,6 +68,26 @@ const SubAgentSettings = Type.Object({
   waitTimeoutMs: Type.Optional(nullable(Type.Integer())),
 });
 
+const FlowSettings = Type.Object({
+  rateLimit: Type.Optional(
+    nullable(
+      Type.Object({
+        limit: Type.Integer({ description: '1..10000' }),
+        window: Type.String({ description: 'A duration from 1s to 30d, such as `1h`' }),
+        key: Type.Optional(
+          nullable(
+            Type.String({
+              description:
+                'JSON Pointer into the run request; each value has a window of its own. At most 256 characters',
+            }),
+          ),
+        ),
+      }),
+      { description: 'A queued run over it is recorded as Canceled and does not start' },
+    ),
+  ),
+});
+
 /** Body of create, update and validate. Unknown members are findings of the agent rules, never dropped. */
 export const AgentDefinitionRequest = Type.Object(
   {
@@ -86,6 +106,7 @@ export const AgentDefinitionRequest = Type.Object(
     skillNames: names(),
     callableAgentNames: names(),
     subAgents: Type.Optional(nullable(SubAgentSettings)),
+    flow: Type.Optional(nullable(FlowSettings, { description: 'For queued runs only' })),
     mcpResourceUris: names(),
     harness: Type.Optional(nullable(HarnessSettings)),
     compaction: Type.Optional(nullable(compactionSettings(openWord, ModelBindingRequest))),
@@ -113,6 +134,7 @@ export const AgentDefinition = Type.Object(
     skillNames: Type.Array(Type.String()),
     callableAgentNames: Type.Array(Type.String()),
     subAgents: nullable(SubAgentSettings),
+    flow: nullable(FlowSettings),
     mcpResourceUris: Type.Array(Type.String()),
     harness: nullable(HarnessSettings),
     compaction: nullable(compactionSettings(oneOf, ModelBinding)),

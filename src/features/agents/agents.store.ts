@@ -31,7 +31,8 @@ const toAgent = (row: AgentVersionRow): StoredAgent => ({
   tenantId: row.tenant_id,
   name: row.name,
   version: row.version,
-  content: JSON.parse(row.content) as AgentContent,
+  // Earlier versions of the service stored no flow.
+  content: { flow: null, ...(JSON.parse(row.content) as Omit<AgentContent, 'flow'>) },
   updatedAt: row.updated_at,
   updatedBy: row.updated_by,
   restoredFrom: row.restored_from,

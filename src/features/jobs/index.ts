@@ -4,6 +4,7 @@ import { type JobServiceDeps, jobService } from './jobs.service.ts';
 
 export const jobsFeature = (deps: JobServiceDeps) => ({ handlers: jobService(deps) });
 
+export { type FlowStore, flowStore } from './flow.store.ts';
 export { itemPages } from './item-pages.ts';
 export { itemsOutcome } from './items-outcome.ts';
 export { type JobItem, type JobItemEnd, type JobItemStore, jobItemStore } from './job-items.store.ts';

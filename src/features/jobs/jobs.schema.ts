@@ -33,7 +33,8 @@ export const JobRecord = Type.Object(
     startedAt: nullable(Time),
     completedAt: nullable(Time),
     errorCode: nullable(Type.String(), {
-      description: 'Why the job failed. Of a Pending one, why it waits: store-unavailable',
+      description:
+        'Why the job failed. Of a Pending one, why it waits: store-unavailable. Of a Canceled one, why it was dropped: flow-rate-limited',
     }),
     errorMessage: nullable(Type.String()),
     createdAt: Time,

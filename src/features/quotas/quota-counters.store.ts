@@ -117,6 +117,8 @@ export const createRunCounters = (
         const root = openRoots.get(rootId);
         return root?.tenantId === tenantId ? root : undefined;
       },
+      /** For a run that has a row and counts nowhere: takes the place of its admission away, if it had one. */
+      uncounted: (runId: string): readonly Statement[] => holds.admitted(runId),
       opened: (run: OpenedRootRun): readonly Statement[] => [
         ...withNotices(opened(run), notices.crossed(run.tenantId, run.id)),
         ...holds.admitted(run.id),

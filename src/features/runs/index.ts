@@ -20,7 +20,7 @@ import type { ModelProviders } from '../../providers/models/index.ts';
 import type { ProviderAccess } from '../../providers/models/provider-access.ts';
 import type { QueuedJob } from '../../scheduler/job-queue.ts';
 import type { RunAttachmentPort } from '../attachments/index.ts';
-import type { JobStore } from '../jobs/index.ts';
+import { flowStore, type JobStore } from '../jobs/index.ts';
 import type { ActiveQuotas } from '../quotas/index.ts';
 import type { QueuedPlaces, SessionsFeature } from '../sessions/index.ts';
 import type { WebhookEvents } from '../webhooks/index.ts';
@@ -31,6 +31,7 @@ import { createFollowedRuns } from './followed-runs.ts';
 import { createItemRuns } from './item-runs.ts';
 import {
   createChildPlans,
+  createDroppedRuns,
   createLaunch,
   createQueuedRuns,
   type LaunchDeps,
@@ -126,8 +127,10 @@ export const createRunWrites = (deps: RunWriteDeps) => {
   const prices = createPriceList(Pricing.Currency, Pricing.Models);
   const store = deps.storage.stores(runStore);
   const journal = deps.storage.stores(createRunJournal(prices.currency, deps.quotas?.counters ?? null));
+  const flows = deps.storage.stores(flowStore);
   const queued = createQueuedRuns({
     ...deps,
+    flows,
     store,
     journal,
     settings: {
@@ -137,7 +140,7 @@ export const createRunWrites = (deps: RunWriteDeps) => {
       laneByHandlerKey: Scheduling.LaneByHandlerKey,
     },
   });
-  return { store, journal, prices, queued };
+  return { store, journal, prices, queued, flows };
 };
 
 export const runsFeature = (deps: RunsDeps) => {
@@ -220,6 +223,7 @@ export const runsFeature = (deps: RunsDeps) => {
   const executing = { ...base, engine, detached, cancels };
   const launch = createLaunch({
     ...executing,
+    drop: createDroppedRuns({ ...base, maxAttempts: Service.AsyncRun.MaxAttempts }),
     cancelElsewhere: async (...run) => (await cancels.ask(...run)) === 'asked',
     storeIsAway: () => storage.dialect.isAway?.() === true,
     maxContinuations: Service.RunContinuation.MaxAttempts,

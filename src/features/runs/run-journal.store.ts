@@ -190,6 +190,7 @@ export const createRunJournal = (currency: string | null, counters: RunCounters 
         for (const [key, value] of Object.entries(run.labels ?? {})) statements.push(insertLabel(run, key, value));
         if (run.parentRunId !== null)
           statements.push({ sql: countChildSql, parameters: [1, run.tenantId, run.parentRunId] });
+        if (counters !== null && run.isCounted === false) statements.push(...counters.uncounted(run.id));
         if (counters !== null && day !== null)
           statements.push(
             ...counters.opened({

@@ -1,4 +1,5 @@
 export { type ChildPlanDeps, createChildPlans } from './child-plans.ts';
+export { createDroppedRuns } from './dropped-run.ts';
 export { createLaunch, type Launch, type LaunchDeps } from './launch.ts';
 export type { Entrance, ItemOfJob, LaunchRequest, RunOwner, RunWork } from './launch-request.ts';
 export { type Preflight, preflightCheck } from './preflight.ts';

@@ -2,26 +2,30 @@ import { AcpError } from '../../../contract/errors.ts';
 import { formatTraceparent } from '../../../core/telemetry/trace-context.ts';
 import type { BatchedWrites } from '../../../db/batched-writes.ts';
 import type { Statement } from '../../../db/statement.ts';
+import type { Storage } from '../../../db/storage.ts';
 import type { ApprovalHandoverRow } from '../../../db/tables/approvals.ts';
 import type { RunPlan } from '../../../engine/active-run.ts';
-import type { CompiledAgent } from '../../../engine/compiled-agent.ts';
+import type { CompiledAgent, RateLimit } from '../../../engine/compiled-agent.ts';
 import type { RunJournal, RunListeners } from '../../../engine/record/index.ts';
 import { problemCode, type RunFailure } from '../../../engine/run-failure.ts';
 import { retryDelayMs } from '../../../scheduler/retry-delay.ts';
-import type { JobStore } from '../../jobs/index.ts';
+import { type FlowStore, flowStore, type JobStore } from '../../jobs/index.ts';
 import type { QueuedPlaces } from '../../sessions/index.ts';
 import type { RunStore } from '../runs.store.ts';
+import type { DropRun } from './dropped-run.ts';
 import type { LaunchRequest, RunOwner } from './launch-request.ts';
 import {
   agentRunKey,
   type ContinuationPayload,
   continuationKey,
   packPrincipal,
+  type QueuedRun,
   type QueuedRunPayload,
   queuedStatements,
   resumptionOf,
   tellQueued,
 } from './queued-run.ts';
+import { overRateLimit, windowId } from './rate-limit.rules.ts';
 
 /** A run that ends and whose turn may go on. */
 export interface ContinuedRun {
@@ -32,7 +36,9 @@ export interface ContinuedRun {
 }
 
 export interface QueuedRunsDeps {
+  readonly storage: Pick<Storage, 'transaction'>;
   readonly batch: Pick<BatchedWrites, 'write'>;
+  readonly flows: Pick<FlowStore, 'forget'>;
   readonly store: Pick<RunStore, 'requeued'>;
   readonly journal: RunJournal;
   readonly jobs: Pick<JobStore, 'postponed' | 'queued' | 'retried'>;
@@ -50,18 +56,56 @@ export interface QueuedRunsDeps {
   readonly newId: () => string;
 }
 
+const forgetEveryMs = 600_000;
+// A clock that is set back does not open a window a second time.
+const forgottenAfterMs = 7_200_000;
+
 /** How runs come into the job queue, and back into it. The job has the run's id, so that either finds the other. */
 export const createQueuedRuns = (deps: QueuedRunsDeps) => {
   const { journal, jobs, queuedPlaces, settings, newId } = deps;
   const { maxAttempts } = settings;
+  let forgottenAt = Number.NEGATIVE_INFINITY;
+
+  /** Windows that have ended are of use to nobody; one statement now and then keeps the table small. */
+  const forgetWindows = async (now: number): Promise<void> => {
+    if (now - forgottenAt < forgetEveryMs) return;
+    forgottenAt = now;
+    await deps.flows.forget(now - forgottenAfterMs);
+  };
+
+  /** Stores the run, or that it was dropped; true when it is in line. */
+  const storeWithin = async (
+    rateLimit: RateLimit,
+    run: QueuedRun,
+    arrival: readonly Statement[],
+    drop: DropRun,
+  ): Promise<boolean> => {
+    const { tenantId, agentName, now, payload } = run;
+    await forgetWindows(now);
+    const id = windowId(tenantId, agentName, rateLimit, payload.request);
+    const rows = [...arrival, ...queuedStatements({ journal, jobs, queuedPlaces, maxAttempts }, run)];
+    const isQueued = await deps.storage.transaction(async (stores) => {
+      if (!(await stores(flowStore).use({ id, tenantId, now, ...rateLimit }))) return false;
+      await stores.write(rows);
+      return true;
+    }, id);
+    if (isQueued) return true;
+    // The window was full, and nothing was written.
+    const dropped = await drop(run, overRateLimit(agentName, rateLimit));
+    await deps.batch.write([...arrival, ...dropped.statements]);
+    dropped.stored();
+    return false;
+  };
+
   const laneOf = (handlerKey: string): string => settings.laneByHandlerKey[handlerKey] ?? 'default';
   return {
-    /** Stores an accepted run with its job. */
+    /** Stores an accepted run with its job; one that is over the rate limit of its agent as dropped. */
     async accept(
       { context, agentName, body, arriving }: LaunchRequest,
       runId: string,
       agent: CompiledAgent,
       { ownerId, userId, labels }: RunOwner,
+      drop: DropRun,
     ): Promise<void> {
       if ([...agent.tools.values()].some((entry) => entry.kind === 'tool' && entry.tool.descriptor.runsOnClient))
         throw new AcpError(
@@ -81,8 +125,11 @@ export const createQueuedRuns = (deps: QueuedRunsDeps) => {
       };
       const lane = body.lane ?? laneOf(agentRunKey);
       const run = { runId, tenantId: context.tenantId, agentName, handlerKey: agentRunKey, lane, now, payload };
-      const statements = queuedStatements({ journal, jobs, queuedPlaces, maxAttempts }, run);
-      await deps.batch.write(arriving === undefined ? statements : [...arriving.stored(runId), ...statements]);
+      const arrival = arriving?.stored(runId) ?? [];
+      if (agent.rateLimit !== null) {
+        if (!(await storeWithin(agent.rateLimit, run, arrival, drop))) return;
+      } else
+        await deps.batch.write([...arrival, ...queuedStatements({ journal, jobs, queuedPlaces, maxAttempts }, run)]);
       tellQueued(deps.listeners, run);
       deps.wake(now);
     },

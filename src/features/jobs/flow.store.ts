@@ -1,0 +1,79 @@
+import { defineStore, type StoreOf } from '../../db/define-store.ts';
+import { insertStatement } from '../../db/statement.ts';
+
+/** One use of a key. Times are epoch milliseconds by the clock of the store. */
+export interface FlowUse {
+  readonly id: string;
+  readonly tenantId: string;
+  readonly limit: number;
+  readonly windowMs: number;
+  readonly now: number;
+}
+
+/** A job that ended before anybody could take it. */
+export interface DroppedJob {
+  readonly id: string;
+  readonly tenantId: string;
+  readonly handlerKey: string;
+  readonly lane: string;
+  readonly targetName: string;
+  readonly maxAttempts: number;
+  readonly now: number;
+  readonly code: string;
+  readonly message: string;
+}
+
+export const flowStore = defineStore((storage) => ({
+  /** Counts a start in the window of now; false: it is full, and nothing was counted. Part of the unit of what starts. */
+  async use({ id, tenantId, limit, windowMs, now }: FlowUse): Promise<boolean> {
+    const endsAt = now - (now % windowMs) + windowMs;
+    // One statement: of two processes that meet at the last start, one finds the window full.
+    const counted = await storage.db
+      .insertInto('flow_windows')
+      .values({ id, tenant_id: tenantId, ends_at: endsAt, starts: 1 })
+      .onConflict((conflict) =>
+        conflict
+          .column('id')
+          .doUpdateSet((eb) => ({
+            // A process whose clock is a little behind counts in the window that is open, and does not go back to its own.
+            ends_at: eb
+              .case()
+              .when('flow_windows.ends_at', '<=', now)
+              .then(eb.ref('excluded.ends_at'))
+              .else(eb.ref('flow_windows.ends_at'))
+              .end(),
+            starts: eb
+              .case()
+              .when('flow_windows.ends_at', '<=', now)
+              .then(1)
+              .else(eb('flow_windows.starts', '+', 1))
+              .end(),
+          }))
+          .where((eb) => eb.or([eb('flow_windows.ends_at', '<=', now), eb('flow_windows.starts', '<', limit)])),
+      )
+      .returning('id')
+      .executeTakeFirst();
+    return counted !== undefined;
+  },
+  dropped: insertStatement(storage.db, 'jobs', (job: DroppedJob) => ({
+    id: job.id,
+    tenant_id: job.tenantId,
+    handler_key: job.handlerKey,
+    lane: job.lane,
+    target_name: job.targetName,
+    status: 'Canceled',
+    payload: null,
+    max_attempts: job.maxAttempts,
+    scheduled_for: job.now,
+    created_at: job.now,
+    completed_at: job.now,
+    error_code: job.code,
+    error_message: job.message,
+  })),
+  /** Removes windows that ended before this time. */
+  async forget(before: number): Promise<void> {
+    await storage.db.deleteFrom('flow_windows').where('ends_at', '<', before).execute();
+  },
+}));
+
+export type FlowStore = StoreOf<typeof flowStore>;
