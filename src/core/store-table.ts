@@ -55,6 +55,8 @@ export interface KeptTable<R> {
 const headroom = 1 / 3;
 // Reads that hang, say for a network that is cut, hold a connection each.
 const mostReads = 3;
+/** For so long a caller asks again where answers come, but too late: a busy moment is no reason to refuse anybody. */
+const patienceMs = 3000;
 
 export const createTable = <R>({ read, keyOf }: TableSource<R>, side: TableSide): KeptTable<R> => {
   const { name, maxAgeMs, current, now, announce, log } = side;
@@ -130,10 +132,13 @@ export const createTable = <R>({ read, keyOf }: TableSource<R>, side: TableSide)
   };
   const upToDate = async (): Promise<void> => {
     const underWayBefore = running;
+    const askedAt = now();
+    const isLate = () => isStale() || isNearlyStale();
     try {
       await (underWayBefore?.done ?? start());
-      // It may have begun too long ago for its answer to be of use; one that begins now is asked for once.
-      if (underWayBefore !== null && (isStale() || isNearlyStale())) await again();
+      // It may have begun too long ago for its answer to be of use; one that begins now is asked for in any case.
+      if (underWayBefore !== null && isLate()) await again();
+      while (isLate() && now() - askedAt < patienceMs) await again();
     } catch (error) {
       // Who keeps it up to date tells of the failure, and until it is too old the copy counts.
       if (isStale()) throw error instanceof AcpError ? error : unread(error);

@@ -239,6 +239,27 @@ test('a call that meets a read whose answer comes too late waits for one that be
   assert.deepEqual([...stops.rows.keys()], ['a']);
 });
 
+test('a call whose reads answer too late asks again, and is refused when that takes too long', async (t) => {
+  const store = sharedRows();
+  const { clock, stops } = await openProcess(t, store);
+  let late: number[] = [];
+  const { read } = store;
+  store.read = async () => {
+    const rows = await read();
+    clock.setAhead(late.shift() ?? 0);
+    return rows;
+  };
+  clock.setAhead(sharedAgeMs * 60);
+  late = [sharedAgeMs + 100, sharedAgeMs + 100];
+  store.commit(stop('a'));
+  await stops.current();
+  assert.deepEqual([...stops.rows.keys()], ['a']);
+  clock.setAhead(sharedAgeMs * 60);
+  late = Array.from({ length: 20 }, () => sharedAgeMs + 100);
+  await assert.rejects(async () => await stops.current(), { code: 'store-unavailable' });
+  assert.ok(late.length >= 16, 'not for longer than a request can wait');
+});
+
 test('an entry is dropped when another process announces that it changed, and all of them when that may be missed', async () => {
   const hub = announcementHub();
   const values: Record<string, number> = { a: 1, b: 1 };
