@@ -20,8 +20,11 @@ export interface Slot {
   };
 }
 
-/** No ids of a tenant: labels of tenants, providers of the host, and the closed set of retention targets. */
-const nobodys = /^\/api\/(?:tenants|models|retention)\b/;
+/**
+ * No ids of the caller's tenant: labels of tenants, providers of the host, the closed set of retention targets, and the address
+ * of a trigger, which has its tenant in it and knows its callers by their signature.
+ */
+const nobodys = /^\/api\/(?:(?:tenants|models|retention)\b|triggers\/\{tenantId\})/;
 
 const kindOfParameter = (path: string, name: string): string | null => {
   if (/runId$/i.test(name) || /\/runs\/\{[ab]\}/.test(path)) return 'runs';
@@ -31,6 +34,7 @@ const kindOfParameter = (path: string, name: string): string | null => {
   if (name === 'scoreId') return 'scores';
   if (name === 'beforeId') return 'audit';
   if (name === 'entity') return 'entities';
+  if (name === 'id' && path.includes('/deliveries/{id}')) return 'deliveries';
   const before = path.slice(0, path.indexOf(`{${name}}`));
   return /^\/api\/[^{]+\/$/.test(before) ? before.slice('/api/'.length, -1) : null;
 };
@@ -68,6 +72,7 @@ const bodies: Readonly<Record<string, (id: string) => unknown>> = {
   'agents.estimate': () => ({ message: 'x' }),
   'policyTests.run': () => ({ quota: [{ period: 'Daily', maxRuns: 0 }], take: 1000 }),
   'runs.start': () => ({ message: 'x', stream: false }),
+  'schedules.save': () => ({ handlerKey: 'acp.retention', targetName: '*' }),
   'scores.save': () => ({ kind: 'Stars', value: 3 }),
   'webhooks.retryRange': () => ({ from: '2026-01-01T00:00:00Z' }),
   'skills.save': (name) => ({ name, description: 'x', instructions: 'x' }),

@@ -35,8 +35,8 @@ export interface Watcher {
 
 const tenant = `watcher-${randomUUID().slice(0, 8)}`;
 const parallel = 8;
-/** Where the rules ask for 400 and not 404 (AUDIT-4). */
-const unknownIsBadInput = new Set(['audit.list query:beforeId']);
+/** Where the rules ask for 400 and not 404 (AUDIT-4), or nothing can be saved: no server has secrets of the second tenant. */
+const unknownIsBadInput = new Set(['audit.list query:beforeId', 'triggers.save path:name', 'webhooks.save path:name']);
 
 /** Null where this server has no tenants. */
 const createWatcher = async (target: Target, send: Send): Promise<Watcher | null> => {

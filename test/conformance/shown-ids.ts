@@ -29,6 +29,7 @@ export interface Found {
 const collectionOf = (path: string, kinds: readonly string[]): string | null => {
   const plain = path.replace(/^\/api\//, '').replace(/\?.*$/, '');
   if (/^runs\/[^/]+\/feedback/.test(plain)) return 'scores';
+  if (/^webhooks\/[^/]+\/deliveries/.test(plain)) return 'deliveries';
   return (
     kinds.filter((kind) => plain === kind || plain.startsWith(`${kind}/`)).sort((a, b) => b.length - a.length)[0] ??
     null
