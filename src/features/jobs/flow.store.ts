@@ -1,5 +1,7 @@
+import type { ExpressionBuilder } from 'kysely';
 import { defineStore, type StoreOf } from '../../db/define-store.ts';
 import { insertStatement } from '../../db/statement.ts';
+import type { Tables } from '../../db/tables.ts';
 
 /** One use of a key. Times are epoch milliseconds by the clock of the store. */
 export interface FlowUse {
@@ -27,6 +29,9 @@ export const flowStore = defineStore((storage) => ({
   /** Counts a start in the window of now; false: it is full, and nothing was counted. Part of the unit of what starts. */
   async use({ id, tenantId, limit, windowMs, now }: FlowUse): Promise<boolean> {
     const endsAt = now - (now % windowMs) + windowMs;
+    // One that ends later than the next one was opened before the clock was set back, and would be full for as long.
+    const isOver = (eb: ExpressionBuilder<Tables, 'flow_windows'>) =>
+      eb.or([eb('flow_windows.ends_at', '<=', now), eb('flow_windows.ends_at', '>', endsAt + windowMs)]);
     // One statement: of two processes that meet at the last start, one finds the window full.
     const counted = await storage.db
       .insertInto('flow_windows')
@@ -38,18 +43,18 @@ export const flowStore = defineStore((storage) => ({
             // A process whose clock is a little behind counts in the window that is open, and does not go back to its own.
             ends_at: eb
               .case()
-              .when('flow_windows.ends_at', '<=', now)
+              .when(isOver(eb))
               .then(eb.ref('excluded.ends_at'))
               .else(eb.ref('flow_windows.ends_at'))
               .end(),
             starts: eb
               .case()
-              .when('flow_windows.ends_at', '<=', now)
+              .when(isOver(eb))
               .then(1)
               .else(eb('flow_windows.starts', '+', 1))
               .end(),
           }))
-          .where((eb) => eb.or([eb('flow_windows.ends_at', '<=', now), eb('flow_windows.starts', '<', limit)])),
+          .where((eb) => eb.or([isOver(eb), eb('flow_windows.starts', '<', limit)])),
       )
       .returning('id')
       .executeTakeFirst();

@@ -7,9 +7,11 @@ import {
   type TestApp,
 } from '../../support/app.ts';
 import { testClock } from '../../support/clock.ts';
+import { eventually } from '../../support/eventually.ts';
 import { daily, saveQuota, verify } from '../quotas/quota-calls.ts';
 import { enqueue, getRun, readEvents, refusal, runJson } from '../runs/run-calls.ts';
 import { acceptedRun, openTriggers, outcomeOf, saveTrigger } from '../triggers/trigger-world.ts';
+import { messages, receiver, save as saveWebhook, webhookSetup } from '../webhooks/webhook-world.ts';
 
 const minuteMs = 60_000;
 const at = Date.parse('2026-03-01T10:30:33.000Z');
@@ -54,6 +56,55 @@ forEachService('FLOW rateLimit: the next window begins anew, and not before', as
   assert.deepEqual([await next(), await next()], ['Queued', 'Canceled']);
   await app.clock.advance(5 * minuteMs);
   assert.equal(await next(), 'Queued');
+});
+
+forEachService('FLOW rateLimit: a clock that is set back a little opens no window a second time', async (open) => {
+  const app = await open({ agents: limited(1, null), service: queueOnly, ...standing() });
+  const next = async () => (await statuses(app, [await enqueue(app.client, 'helper', 'Hi')]))[0];
+  assert.equal(await next(), 'Queued');
+  app.clock.setBack(minuteMs);
+  assert.equal(await next(), 'Canceled', 'it counts in the window that is open');
+  await app.clock.advance(minuteMs);
+  assert.equal(await next(), 'Canceled', 'whose end has not moved back');
+  await app.clock.advance(27_000);
+  assert.equal(await next(), 'Queued');
+});
+
+forEachService('FLOW rateLimit: a clock that is set back far keeps no window full for as long', async (open) => {
+  const app = await open({ agents: limited(1, null), service: queueOnly, ...standing() });
+  const next = async () => (await statuses(app, [await enqueue(app.client, 'helper', 'Hi')]))[0];
+  assert.equal(await next(), 'Queued');
+  app.clock.setBack(60 * minuteMs);
+  assert.deepEqual([await next(), await next()], ['Queued', 'Canceled']);
+  await app.clock.advance(27_000);
+  assert.equal(await next(), 'Queued');
+});
+
+forEachService('FLOW rateLimit: what was dropped takes no place in its session', async (open) => {
+  const app = await open({ agents: limited(1), clock: testClock({ at }) });
+  const sessionId = 's';
+  const first = await enqueue(app.client, 'helper', { message: 'a', sessionId });
+  await eventually('it has run', async () => (await statuses(app, [first]))[0] === 'Completed');
+  assert.deepEqual(await statuses(app, [await enqueue(app.client, 'helper', { message: 'a', sessionId })]), [
+    'Canceled',
+  ]);
+  const { status } = await runJson(app.client, 'helper', { message: 'b', sessionId, concurrency: 'Reject' });
+  assert.equal(status, 'Completed');
+});
+
+forEachDurableService('FLOW WEBHOOK-16 rateLimit: what was dropped is told as canceled', async (open, t) => {
+  // Receivers know their own time: a window that does not end meanwhile, without another clock.
+  const rateLimit = { limit: 1, window: '30d' };
+  const app = await open(webhookSetup({}, { agents: [{ name: 'helper', flow: { rateLimit } }] }));
+  const server = await receiver(t);
+  await saveWebhook(app.client, server.url, { events: ['run.canceled'] });
+  await enqueue(app.client, 'helper', 'a');
+  const dropped = await enqueue(app.client, 'helper', 'a');
+  const [told] = await messages(server, 1);
+  assert.deepEqual(
+    [told?.type, told?.data['runId'], told?.data['errorType']],
+    ['run.canceled', dropped, 'flow_rate_limited'],
+  );
 });
 
 forEachService('FLOW rateLimit: what is no text, number or truth value is one key', async (open) => {
