@@ -75,7 +75,8 @@ export interface LoopPlan {
   readonly judgeModel: CompiledBinding;
 }
 
-export interface RateLimit {
+/** So many starts in each window. */
+export interface WindowLimit {
   readonly limit: number;
   readonly windowMs: number;
   /** JSON Pointer; null: all runs count together. */
@@ -96,7 +97,9 @@ export interface CompiledAgent {
   readonly asksForEveryTool: boolean;
   readonly subAgents: { readonly childDeadlineMs: number | null; readonly waitTimeoutMs: number | null };
   /** How many queued runs may start in a window, for each value at `key` of their requests; null: any number. */
-  readonly rateLimit: RateLimit | null;
+  readonly rateLimit: WindowLimit | null;
+  /** The same, where those over it wait for a later window; null: nobody waits. */
+  readonly throttle: WindowLimit | null;
   /** Values for this run's placeholders; throws `parameter-invalid` with a finding per parameter. */
   resolveParameters(values: Readonly<Record<string, string>> | null): Readonly<Record<string, string>>;
   /** True: the provider's own web search is offered, where it has one. */

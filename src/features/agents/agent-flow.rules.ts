@@ -1,20 +1,21 @@
 import { parseDuration } from '../../core/config/duration.ts';
 import { isJsonPointer } from '../../core/documents/json-pointer.ts';
-import type { RateLimit } from '../../engine/compiled-agent.ts';
+import type { CompiledAgent, WindowLimit } from '../../engine/compiled-agent.ts';
 import { rangeLimit, textLimit } from './agent-limits.rules.ts';
 import type { AgentContent } from './agents.content.ts';
 import { errorUnless, type Finding } from './agents.findings.ts';
+
+type Flow = NonNullable<AgentContent['flow']>;
+type Gate = 'rateLimit' | 'throttle';
 
 const mostStarts = 10_000;
 const shortestMs = 1000;
 const longestMs = 30 * 86_400_000;
 const longestKey = 256;
-const path = 'flow.rateLimit';
 
-export const flowFindings = ({ flow }: Pick<AgentContent, 'flow'>): Finding[] => {
-  const rateLimit = flow?.rateLimit ?? null;
-  if (rateLimit === null) return [];
-  const { limit, window, key } = rateLimit;
+const windowFindings = (path: string, settings: Flow[Gate]): Finding[] => {
+  if (settings === null) return [];
+  const { limit, window, key } = settings;
   const windowMs = parseDuration(window) ?? 0;
   return [
     ...rangeLimit(`${path}.limit`, limit, 1, mostStarts),
@@ -34,10 +35,19 @@ export const flowFindings = ({ flow }: Pick<AgentContent, 'flow'>): Finding[] =>
   ];
 };
 
-/** Of a definition without findings. */
-export const compileFlow = ({ flow }: Pick<AgentContent, 'flow'>): RateLimit | null => {
-  const rateLimit = flow?.rateLimit ?? null;
-  if (rateLimit === null) return null;
-  const { limit, window, key } = rateLimit;
+export const flowFindings = ({ flow }: Pick<AgentContent, 'flow'>): Finding[] =>
+  flow === null
+    ? []
+    : [...windowFindings('flow.rateLimit', flow.rateLimit), ...windowFindings('flow.throttle', flow.throttle)];
+
+const compileWindow = (settings: Flow[Gate]): WindowLimit | null => {
+  if (settings === null) return null;
+  const { limit, window, key } = settings;
   return { limit, windowMs: parseDuration(window) ?? longestMs, key };
 };
+
+/** Of a definition without findings. */
+export const compileFlow = ({ flow }: Pick<AgentContent, 'flow'>): Pick<CompiledAgent, Gate> => ({
+  rateLimit: compileWindow(flow?.rateLimit ?? null),
+  throttle: compileWindow(flow?.throttle ?? null),
+});

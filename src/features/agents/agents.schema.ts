@@ -68,8 +68,8 @@ const SubAgentSettings = Type.Object({
   waitTimeoutMs: Type.Optional(nullable(Type.Integer())),
 });
 
-const FlowSettings = Type.Object({
-  rateLimit: Type.Optional(
+const windowLimit = (description: string) =>
+  Type.Optional(
     nullable(
       Type.Object({
         limit: Type.Integer({ description: '1..10000' }),
@@ -83,9 +83,13 @@ const FlowSettings = Type.Object({
           ),
         ),
       }),
-      { description: 'A queued run over it is recorded as Canceled and does not start' },
+      { description },
     ),
-  ),
+  );
+
+const FlowSettings = Type.Object({
+  rateLimit: windowLimit('A queued run over it is recorded as Canceled and does not start'),
+  throttle: windowLimit('A queued run over it starts in the next window that has room'),
 });
 
 /** Body of create, update and validate. Unknown members are findings of the agent rules, never dropped. */

@@ -24,15 +24,23 @@ interface Saving {
   readonly updatedBy: string | null;
 }
 
+const noGates: NonNullable<AgentContent['flow']> = { rateLimit: null, throttle: null };
+
 // Far below the number of parameters that a statement may have, and few different texts of it.
 const namesPerQuery = 200;
+
+/** Earlier versions of the service stored no flow, or one with fewer gates. */
+const contentOf = (text: string): AgentContent => {
+  const content = JSON.parse(text) as Omit<AgentContent, 'flow'> & Partial<Pick<AgentContent, 'flow'>>;
+  const flow = content.flow ?? null;
+  return { ...content, flow: flow && { ...noGates, ...flow } };
+};
 
 const toAgent = (row: AgentVersionRow): StoredAgent => ({
   tenantId: row.tenant_id,
   name: row.name,
   version: row.version,
-  // Earlier versions of the service stored no flow.
-  content: { flow: null, ...(JSON.parse(row.content) as Omit<AgentContent, 'flow'>) },
+  content: contentOf(row.content),
   updatedAt: row.updated_at,
   updatedBy: row.updated_by,
   restoredFrom: row.restored_from,

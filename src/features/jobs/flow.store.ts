@@ -60,6 +60,39 @@ export const flowStore = defineStore((storage) => ({
       .executeTakeFirst();
     return counted !== undefined;
   },
+  /**
+   * Takes a place in the window of now, or in the first one after it that has room; when that begins, in epoch
+   * milliseconds. Part of the unit of what starts.
+   */
+  async reserve({ id, tenantId, limit, windowMs, now }: FlowUse): Promise<number> {
+    const endsAt = now - (now % windowMs) + windowMs;
+    const isOver = (eb: ExpressionBuilder<Tables, 'flow_windows'>) => eb('flow_windows.ends_at', '<=', now);
+    const hasRoom = (eb: ExpressionBuilder<Tables, 'flow_windows'>) => eb('flow_windows.starts', '<', limit);
+    const { ends_at: end } = await storage.db
+      .insertInto('flow_windows')
+      .values({ id, tenant_id: tenantId, ends_at: endsAt, starts: 1 })
+      .onConflict((conflict) =>
+        conflict.column('id').doUpdateSet((eb) => ({
+          ends_at: eb
+            .case()
+            .when(isOver(eb))
+            .then(eb.ref('excluded.ends_at'))
+            .when(hasRoom(eb))
+            .then(eb.ref('flow_windows.ends_at'))
+            .else(eb('flow_windows.ends_at', '+', windowMs))
+            .end(),
+          starts: eb
+            .case()
+            .when(eb.and([eb.not(isOver(eb)), hasRoom(eb)]))
+            .then(eb('flow_windows.starts', '+', 1))
+            .else(1)
+            .end(),
+        })),
+      )
+      .returning('ends_at')
+      .executeTakeFirstOrThrow();
+    return end - windowMs;
+  },
   dropped: insertStatement(storage.db, 'jobs', (job: DroppedJob) => ({
     id: job.id,
     tenant_id: job.tenantId,

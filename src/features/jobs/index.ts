@@ -9,7 +9,7 @@ export { itemPages } from './item-pages.ts';
 export { itemsOutcome } from './items-outcome.ts';
 export { type JobItem, type JobItemEnd, type JobItemStore, jobItemStore } from './job-items.store.ts';
 export { internalJobKeys, type JobWork, toJobRecord } from './jobs.service.ts';
-export { type JobStore, jobStore } from './jobs.store.ts';
+export { type JobHold, type JobStore, jobStore } from './jobs.store.ts';
 export {
   type ModuleJob,
   type ModuleJobHandler,

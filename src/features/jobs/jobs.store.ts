@@ -12,6 +12,13 @@ export interface NewJob
   readonly now: number;
 }
 
+/** Why a job may not start before a time (epoch milliseconds), which its row says until it is taken. */
+export interface JobHold {
+  readonly until: number;
+  readonly code: string;
+  readonly message: string;
+}
+
 export interface JobFilter {
   readonly handlerKey?: string;
   readonly status?: string;
@@ -184,6 +191,14 @@ export const jobStore = defineStore((storage) => {
         created_at: job.now,
       }),
     ),
+    /** Has a job that nobody can have taken yet wait. Part of the unit that stores it. */
+    async hold(id: string, { until, code, message }: JobHold): Promise<void> {
+      await storage.db
+        .updateTable('jobs')
+        .set({ scheduled_for: until, error_code: code, error_message: message })
+        .where('id', '=', id)
+        .execute();
+    },
     /** Cancels a job that no worker has; fails its unit otherwise. */
     async cancelPending(id: string, now: number): Promise<void> {
       const { numUpdatedRows } = await storage.db

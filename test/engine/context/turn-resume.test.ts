@@ -79,6 +79,7 @@ const openEngine = async (t: TestContext) => {
     modelTools: [],
     asksForEveryTool: false,
     rateLimit: null,
+    throttle: null,
     subAgents: { childDeadlineMs: null, waitTimeoutMs: null },
     compaction: null,
     loop: null,

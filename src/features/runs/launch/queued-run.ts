@@ -136,15 +136,25 @@ export const tellQueued = (listeners: RunListeners | null, run: QueuedRun): void
   listeners?.heard(listened, [toFrame(runId, queuedEvent(run))]);
 };
 
-/** The row, the first event and the job of a run that waits, with its place in the line of its session. */
+/** The place of a run in the line of its session. One that is stored without it gets it when it starts. */
+export const placeStatements = (
+  { queuedPlaces }: Pick<QueueWrites, 'queuedPlaces'>,
+  { runId, tenantId, agentName, payload }: QueuedRun,
+): readonly Statement[] => {
+  const sessionId = payload.request.sessionId ?? null;
+  if (sessionId === null) return [];
+  // Others wait behind the turn that was paused.
+  const place = payload.resumes === undefined ? queuedPlaces.behind : queuedPlaces.before;
+  return place({ tenantId, sessionId, runId, agentName });
+};
+
+/** The row, the first event and the job of a run that waits. */
 export const queuedStatements = (
-  { journal, jobs, queuedPlaces, maxAttempts }: QueueWrites,
+  { journal, jobs, maxAttempts }: Omit<QueueWrites, 'queuedPlaces'>,
   run: QueuedRun,
 ): readonly Statement[] => {
   const { runId, tenantId, agentName, handlerKey, lane, payload, now } = run;
   const sessionId = payload.request.sessionId ?? null;
-  // Others wait behind the turn that was paused.
-  const place = payload.resumes === undefined ? queuedPlaces.behind : queuedPlaces.before;
   return [
     ...journal.opened({
       id: runId,
@@ -177,6 +187,5 @@ export const queuedStatements = (
       maxAttempts: maxAttempts,
       now,
     }),
-    ...(sessionId === null ? [] : place({ tenantId, sessionId, runId, agentName })),
   ];
 };

@@ -5,27 +5,28 @@ import type { Statement } from '../../../db/statement.ts';
 import type { Storage } from '../../../db/storage.ts';
 import type { ApprovalHandoverRow } from '../../../db/tables/approvals.ts';
 import type { RunPlan } from '../../../engine/active-run.ts';
-import type { CompiledAgent, RateLimit } from '../../../engine/compiled-agent.ts';
+import type { CompiledAgent, WindowLimit } from '../../../engine/compiled-agent.ts';
 import type { RunJournal, RunListeners } from '../../../engine/record/index.ts';
 import { problemCode, type RunFailure } from '../../../engine/run-failure.ts';
 import { retryDelayMs } from '../../../scheduler/retry-delay.ts';
-import { type FlowStore, flowStore, type JobStore } from '../../jobs/index.ts';
+import { type FlowStore, flowStore, type JobStore, jobStore } from '../../jobs/index.ts';
 import type { QueuedPlaces } from '../../sessions/index.ts';
 import type { RunStore } from '../runs.store.ts';
 import type { DropRun } from './dropped-run.ts';
+import { overRateLimit, throttled, windowId } from './flow.rules.ts';
 import type { LaunchRequest, RunOwner } from './launch-request.ts';
 import {
   agentRunKey,
   type ContinuationPayload,
   continuationKey,
   packPrincipal,
+  placeStatements,
   type QueuedRun,
   type QueuedRunPayload,
   queuedStatements,
   resumptionOf,
   tellQueued,
 } from './queued-run.ts';
-import { overRateLimit, windowId } from './rate-limit.rules.ts';
 
 /** A run that ends and whose turn may go on. */
 export interface ContinuedRun {
@@ -73,28 +74,48 @@ export const createQueuedRuns = (deps: QueuedRunsDeps) => {
     await deps.flows.forget(now - forgottenAfterMs);
   };
 
-  /** Stores the run, or that it was dropped; true when it is in line. */
+  const rowsOf = (run: QueuedRun): readonly Statement[] => queuedStatements({ journal, jobs, maxAttempts }, run);
+  const writesOf = (run: QueuedRun): readonly Statement[] => [
+    ...rowsOf(run),
+    ...placeStatements({ queuedPlaces }, run),
+  ];
+
+  /** Stores the run as the flow of its agent has it: when it may start, or null when it was dropped. */
   const storeWithin = async (
-    rateLimit: RateLimit,
+    { rateLimit, throttle }: Pick<CompiledAgent, 'rateLimit' | 'throttle'>,
     run: QueuedRun,
     arrival: readonly Statement[],
     drop: DropRun,
-  ): Promise<boolean> => {
+  ): Promise<number | null> => {
     const { tenantId, agentName, now, payload } = run;
     await forgetWindows(now);
-    const id = windowId(tenantId, agentName, rateLimit, payload.request);
-    const rows = [...arrival, ...queuedStatements({ journal, jobs, queuedPlaces, maxAttempts }, run)];
-    const isQueued = await deps.storage.transaction(async (stores) => {
-      if (!(await stores(flowStore).use({ id, tenantId, now, ...rateLimit }))) return false;
-      await stores.write(rows);
-      return true;
-    }, id);
-    if (isQueued) return true;
+    const use = (gate: 'rateLimit' | 'throttle', limit: WindowLimit) => ({
+      id: windowId(gate, tenantId, agentName, limit, payload.request),
+      ...{ tenantId, now, limit: limit.limit, windowMs: limit.windowMs },
+    });
+    const rows = [...arrival, ...rowsOf(run)];
+    const place = placeStatements({ queuedPlaces }, run);
+    const counted = rateLimit && use('rateLimit', rateLimit);
+    const reserved = throttle && use('throttle', throttle);
+    const startsAt = await deps.storage.transaction(
+      async (stores) => {
+        const flows = stores(flowStore);
+        if (counted !== null && !(await flows.use(counted))) return null;
+        const until = reserved === null ? now : await flows.reserve(reserved);
+        const hold = throttle && throttled(agentName, throttle, now, until);
+        // One that waits for its window holds nobody in its session up until then.
+        await stores.write(hold === null ? [...rows, ...place] : rows);
+        if (hold !== null) await stores(jobStore).hold(run.runId, hold);
+        return hold?.until ?? now;
+      },
+      (counted ?? reserved)?.id,
+    );
+    if (startsAt !== null || rateLimit === null) return startsAt;
     // The window was full, and nothing was written.
     const dropped = await drop(run, overRateLimit(agentName, rateLimit));
     await deps.batch.write([...arrival, ...dropped.statements]);
     dropped.stored();
-    return false;
+    return null;
   };
 
   const laneOf = (handlerKey: string): string => settings.laneByHandlerKey[handlerKey] ?? 'default';
@@ -126,16 +147,17 @@ export const createQueuedRuns = (deps: QueuedRunsDeps) => {
       const lane = body.lane ?? laneOf(agentRunKey);
       const run = { runId, tenantId: context.tenantId, agentName, handlerKey: agentRunKey, lane, now, payload };
       const arrival = arriving?.stored(runId) ?? [];
-      if (agent.rateLimit !== null) {
-        if (!(await storeWithin(agent.rateLimit, run, arrival, drop))) return;
-      } else
-        await deps.batch.write([...arrival, ...queuedStatements({ journal, jobs, queuedPlaces, maxAttempts }, run)]);
+      let startsAt: number | null = now;
+      if (agent.rateLimit === null && agent.throttle === null) await deps.batch.write([...arrival, ...writesOf(run)]);
+      else startsAt = await storeWithin(agent, run, arrival, drop);
+      if (startsAt === null) return;
       tellQueued(deps.listeners, run);
-      deps.wake(now);
+      // One that waits is found when it is due, by the poll of whichever worker is free.
+      if (startsAt <= now) deps.wake(now);
     },
     /** The row, log and job of the run that goes on once every call of another was decided. */
     resumption: (handover: ApprovalHandoverRow, now: number): readonly Statement[] =>
-      queuedStatements({ journal, jobs, queuedPlaces, maxAttempts }, resumptionOf(handover, now)),
+      writesOf(resumptionOf(handover, now)),
     /** Called when these are stored. */
     resumed(handover: ApprovalHandoverRow, now: number): void {
       tellQueued(deps.listeners, resumptionOf(handover, now));
