@@ -34,6 +34,7 @@ import { serviceLeaseTerms } from './0033-service-lease-terms.ts';
 import { modelHealth } from './0034-model-health.ts';
 import { arrivingWork } from './0035-arriving-work.ts';
 import { flowWindows } from './0037-flow-windows.ts';
+import { flowKeys } from './0039-flow-keys.ts';
 import { spanCountsOfNewStore } from './dialect-parts.ts';
 
 /** Every migration in order, with the checksum of its file. A static list, because a bundle cannot scan a folder. */
@@ -73,4 +74,5 @@ export const migrations: readonly Migration[] = [
   { ...modelHealth, checksum: '812c02671fef0d94' },
   { ...arrivingWork, checksum: '3eced4f9e4bb8541' },
   { ...flowWindows, checksum: '71caf76c7cd5ae2e' },
+  { ...flowKeys, checksum: '70d3f5ce8a6ce67b' },
 ];

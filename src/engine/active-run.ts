@@ -27,7 +27,9 @@ import type {
 import type { RunFailure, StoredRunError } from './run-failure.ts';
 import { addUsage } from './usage.ts';
 
-export type CancelCause = 'Requested' | 'Disconnected' | 'Interrupted' | 'RolledBack' | 'ParentCanceled';
+/** Why a run that was accepted does not start, as its last event names it. */
+export type DropCause = 'RateLimited' | 'Skipped' | 'Replaced';
+export type CancelCause = 'Requested' | 'Disconnected' | 'Interrupted' | 'RolledBack' | 'ParentCanceled' | 'Replaced';
 
 /** The job that a run executes an attempt of. */
 export interface RunJob {

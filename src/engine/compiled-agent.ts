@@ -75,6 +75,22 @@ export interface LoopPlan {
   readonly judgeModel: CompiledBinding;
 }
 
+/** What holds queued runs back, for each value at `key` of their requests. */
+export interface AgentFlow {
+  /** Those over it are dropped. */
+  readonly rateLimit: WindowLimit | null;
+  /** Those over it wait for a later window. */
+  readonly throttle: WindowLimit | null;
+  /** Each takes the place of the one that waits, and waits anew, at most `maxWaitMs` after the first. */
+  readonly debounce: {
+    readonly windowMs: number;
+    readonly maxWaitMs: number | null;
+    readonly key: string | null;
+  } | null;
+  /** While one waits or executes, others are dropped, or take its place. */
+  readonly singleton: { readonly mode: 'Skip' | 'Replace'; readonly key: string | null } | null;
+}
+
 /** So many starts in each window. */
 export interface WindowLimit {
   readonly limit: number;
@@ -96,10 +112,8 @@ export interface CompiledAgent {
   /** True: every call of a tool needs an approval, whatever the tool says. */
   readonly asksForEveryTool: boolean;
   readonly subAgents: { readonly childDeadlineMs: number | null; readonly waitTimeoutMs: number | null };
-  /** How many queued runs may start in a window, for each value at `key` of their requests; null: any number. */
-  readonly rateLimit: WindowLimit | null;
-  /** The same, where those over it wait for a later window; null: nobody waits. */
-  readonly throttle: WindowLimit | null;
+  /** What its queued runs are let in by; null: all start as soon as a worker is free. */
+  readonly flow: AgentFlow | null;
   /** Values for this run's placeholders; throws `parameter-invalid` with a finding per parameter. */
   resolveParameters(values: Readonly<Record<string, string>> | null): Readonly<Record<string, string>>;
   /** True: the provider's own web search is offered, where it has one. */

@@ -15,6 +15,7 @@ CREATE TABLE "service_audit_heads" ("tenant_id" text not null, "entry_count" big
 CREATE TABLE "service_conversation_segments" ("conversation_id" text not null, "first_sequence" bigint not null, "last_sequence" bigint not null, "source_id" text not null, constraint "service_conversation_segments_pk" primary key ("conversation_id", "first_sequence")) without rowid;
 CREATE TABLE "service_dropped_conversations" ("conversation_id" text not null, "purge_token" text, constraint "service_dropped_conversations_pk" primary key ("conversation_id")) without rowid;
 CREATE TABLE "service_emergency_stops" ("id" text not null, "scope" text not null, "tenant_id" text not null, "agent_name" text not null, "requested_by_tenant" text not null, "reason" text, "stopped_by" text, "stopped_at" bigint not null, "resumed_by" text, "resumed_at" bigint, constraint "service_emergency_stops_pk" primary key ("id"));
+CREATE TABLE "service_flow_keys" ("id" text not null, "tenant_id" text not null, "job_id" text not null, "since" bigint not null, constraint "service_flow_keys_pk" primary key ("id")) without rowid;
 CREATE TABLE "service_flow_windows" ("id" text not null, "tenant_id" text not null, "ends_at" bigint not null, "starts" bigint not null, constraint "service_flow_windows_pk" primary key ("id")) without rowid;
 CREATE TABLE "service_idempotency_keys" ("tenant_id" text not null, "key" text not null, "fingerprint" text not null, "headers" text, "body" text, "status" bigint, "locked_until" bigint not null, "created_at" bigint not null, "claim" text default '' not null, constraint "service_idempotency_keys_pk" primary key ("tenant_id", "key"));
 CREATE TABLE "service_job_items" ("job_id" text not null, "id" text not null, "tenant_id" text not null, "input" text, "run_id" text, "status" text not null, "error" text, "seq" bigint not null, "attempt" bigint, constraint "service_job_items_pk" primary key ("job_id", "seq")) without rowid;
@@ -71,6 +72,7 @@ CREATE INDEX "service_attachments_content" on "service_attachments" ("sha256", "
 CREATE INDEX "service_attachments_session" on "service_attachments" ("tenant_id", "session_id", "id") where "session_id" is not null;
 CREATE INDEX "service_audit_entries_entity" on "service_audit_entries" ("tenant_id", "entity", "id");
 CREATE INDEX "service_conversation_segments_source" on "service_conversation_segments" ("source_id", "last_sequence");
+CREATE INDEX "service_flow_keys_since" on "service_flow_keys" ("since");
 CREATE INDEX "service_flow_windows_ended" on "service_flow_windows" ("ends_at");
 CREATE INDEX "service_job_items_waiting" on "service_job_items" ("job_id", "seq") where "status" = 'Pending';
 CREATE INDEX "service_jobs_due" on "service_jobs" ("status", "scheduled_for", "id");

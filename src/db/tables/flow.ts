@@ -9,4 +9,14 @@ interface FlowWindowRow {
   starts: number;
 }
 
-export const flowTables = { flow_windows: tableOf<FlowWindowRow>() };
+/** The job that a debounce or a singleton has let in last. */
+interface FlowKeyRow {
+  /** A hash, as that of a window. */
+  id: string;
+  tenant_id: string;
+  job_id: string;
+  /** When the first of those that followed each other was accepted. */
+  since: number;
+}
+
+export const flowTables = { flow_windows: tableOf<FlowWindowRow>(), flow_keys: tableOf<FlowKeyRow>() };

@@ -1,53 +1,109 @@
 import { parseDuration } from '../../core/config/duration.ts';
 import { isJsonPointer } from '../../core/documents/json-pointer.ts';
-import type { CompiledAgent, WindowLimit } from '../../engine/compiled-agent.ts';
+import type { AgentFlow, WindowLimit } from '../../engine/compiled-agent.ts';
 import { rangeLimit, textLimit } from './agent-limits.rules.ts';
 import type { AgentContent } from './agents.content.ts';
 import { errorUnless, type Finding } from './agents.findings.ts';
+import { singletonModes } from './agents.schema.ts';
 
 type Flow = NonNullable<AgentContent['flow']>;
-type Gate = 'rateLimit' | 'throttle';
+type WindowSettings = Flow['rateLimit'];
 
 const mostStarts = 10_000;
 const shortestMs = 1000;
 const longestMs = 30 * 86_400_000;
 const longestKey = 256;
 
-const windowFindings = (path: string, settings: Flow[Gate]): Finding[] => {
-  if (settings === null) return [];
-  const { limit, window, key } = settings;
-  const windowMs = parseDuration(window) ?? 0;
+const lengthFinding = (path: string, duration: string, least: number, from: string): Finding[] => {
+  const ms = parseDuration(duration) ?? 0;
+  return errorUnless(
+    ms >= least && ms <= longestMs,
+    'value-out-of-range',
+    path,
+    `${path} must be a duration from ${from} to 30d, such as 30s, 5m or 1h.`,
+  );
+};
+
+const keyFindings = (path: string, key: string | null): Finding[] => [
+  ...textLimit(`${path}.key`, key, longestKey),
+  ...errorUnless(
+    key === null || isJsonPointer(key),
+    'value-out-of-range',
+    `${path}.key`,
+    `${path}.key must be a JSON Pointer (RFC 6901), such as /parameters/customer.`,
+  ),
+];
+
+const windowFindings = (path: string, settings: WindowSettings): Finding[] =>
+  settings === null
+    ? []
+    : [
+        ...rangeLimit(`${path}.limit`, settings.limit, 1, mostStarts),
+        ...lengthFinding(`${path}.window`, settings.window, shortestMs, '1s'),
+        ...keyFindings(path, settings.key),
+      ];
+
+const debounceFindings = ({ debounce }: Flow): Finding[] => {
+  if (debounce === null) return [];
+  const { window, maxWait, key } = debounce;
+  const windowMs = parseDuration(window) ?? shortestMs;
   return [
-    ...rangeLimit(`${path}.limit`, limit, 1, mostStarts),
-    ...errorUnless(
-      windowMs >= shortestMs && windowMs <= longestMs,
-      'value-out-of-range',
-      `${path}.window`,
-      `${path}.window must be a duration from 1s to 30d, such as 30s, 5m or 1h.`,
-    ),
-    ...textLimit(`${path}.key`, key, longestKey),
-    ...errorUnless(
-      key === null || isJsonPointer(key),
-      'value-out-of-range',
-      `${path}.key`,
-      `${path}.key must be a JSON Pointer (RFC 6901), such as /parameters/customer.`,
-    ),
+    ...lengthFinding('flow.debounce.window', window, shortestMs, '1s'),
+    ...(maxWait === null ? [] : lengthFinding('flow.debounce.maxWait', maxWait, windowMs, 'window')),
+    ...keyFindings('flow.debounce', key),
   ];
 };
+
+const singletonFindings = ({ singleton }: Flow): Finding[] =>
+  singleton === null
+    ? []
+    : [
+        ...errorUnless(
+          singletonModes.includes(singleton.mode),
+          'value-out-of-range',
+          'flow.singleton.mode',
+          `flow.singleton.mode must be one of ${singletonModes.join(', ')}.`,
+        ),
+        ...keyFindings('flow.singleton', singleton.key),
+      ];
+
+const together = ({ debounce, singleton, throttle }: Flow): Finding[] =>
+  errorUnless(
+    debounce === null || (singleton === null && throttle === null),
+    'feature-conflict',
+    'flow.debounce',
+    'flow.debounce cannot stand beside a throttle or a singleton: each says when a run starts.',
+  );
 
 export const flowFindings = ({ flow }: Pick<AgentContent, 'flow'>): Finding[] =>
   flow === null
     ? []
-    : [...windowFindings('flow.rateLimit', flow.rateLimit), ...windowFindings('flow.throttle', flow.throttle)];
+    : [
+        ...windowFindings('flow.rateLimit', flow.rateLimit),
+        ...windowFindings('flow.throttle', flow.throttle),
+        ...debounceFindings(flow),
+        ...singletonFindings(flow),
+        ...together(flow),
+      ];
 
-const compileWindow = (settings: Flow[Gate]): WindowLimit | null => {
-  if (settings === null) return null;
-  const { limit, window, key } = settings;
-  return { limit, windowMs: parseDuration(window) ?? longestMs, key };
-};
+const msOf = (duration: string): number => parseDuration(duration) ?? longestMs;
+
+const compileWindow = (settings: WindowSettings): WindowLimit | null =>
+  settings === null ? null : { limit: settings.limit, windowMs: msOf(settings.window), key: settings.key };
 
 /** Of a definition without findings. */
-export const compileFlow = ({ flow }: Pick<AgentContent, 'flow'>): Pick<CompiledAgent, Gate> => ({
-  rateLimit: compileWindow(flow?.rateLimit ?? null),
-  throttle: compileWindow(flow?.throttle ?? null),
-});
+export const compileFlow = ({ flow }: Pick<AgentContent, 'flow'>): AgentFlow | null => {
+  if (flow === null) return null;
+  const { rateLimit, throttle, debounce, singleton } = flow;
+  if (rateLimit === null && throttle === null && debounce === null && singleton === null) return null;
+  return {
+    rateLimit: compileWindow(rateLimit),
+    throttle: compileWindow(throttle),
+    debounce: debounce && {
+      windowMs: msOf(debounce.window),
+      maxWaitMs: debounce.maxWait === null ? null : msOf(debounce.maxWait),
+      key: debounce.key,
+    },
+    singleton,
+  };
+};

@@ -115,7 +115,7 @@ const build = (
       childDeadlineMs: content.subAgents?.childDeadlineMs ?? limits.childDeadlineMs,
       waitTimeoutMs: content.subAgents?.waitTimeoutMs ?? limits.waitTimeoutMs,
     },
-    ...compileFlow(content),
+    flow: compileFlow(content),
     resolveParameters: parameterResolver(content.parameters, limits.maxParameterValueLength),
     instructions: compileInstructions(content, agents, skillList(skills)),
   });

@@ -24,7 +24,12 @@ interface Saving {
   readonly updatedBy: string | null;
 }
 
-const noGates: NonNullable<AgentContent['flow']> = { rateLimit: null, throttle: null };
+const noGates: NonNullable<AgentContent['flow']> = {
+  rateLimit: null,
+  throttle: null,
+  debounce: null,
+  singleton: null,
+};
 
 // Far below the number of parameters that a statement may have, and few different texts of it.
 const namesPerQuery = 200;

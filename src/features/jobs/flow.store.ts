@@ -12,6 +12,15 @@ export interface FlowUse {
   readonly now: number;
 }
 
+/** The job that a key has let in last. */
+export interface LastEntered {
+  readonly jobId: string;
+  readonly since: number;
+  /** Null: it has ended. */
+  readonly status: string | null;
+  readonly attempt: number;
+}
+
 /** A job that ended before anybody could take it. */
 export interface DroppedJob {
   readonly id: string;
@@ -93,6 +102,28 @@ export const flowStore = defineStore((storage) => ({
       .executeTakeFirstOrThrow();
     return end - windowMs;
   },
+  /**
+   * Has the key to itself for the rest of the unit. Which job has entered last, this one where none has, since when those
+   * before it waited, and its status while it waits or is at work.
+   */
+  async last(id: string, tenantId: string, jobId: string, now: number): Promise<LastEntered> {
+    const row = await storage.db
+      .insertInto('flow_keys')
+      .values({ id, tenant_id: tenantId, job_id: jobId, since: now })
+      .onConflict((conflict) => conflict.column('id').doUpdateSet({ tenant_id: tenantId }))
+      .returning(['job_id', 'since'])
+      .executeTakeFirstOrThrow();
+    const job = await storage.db
+      .selectFrom('jobs')
+      .select(['status', 'attempt'])
+      .where('id', '=', row.job_id)
+      .where('status', 'in', ['Pending', 'Leased', 'Running'])
+      .executeTakeFirst();
+    return { jobId: row.job_id, since: row.since, status: job?.status ?? null, attempt: job?.attempt ?? 0 };
+  },
+  async enter(id: string, jobId: string, since: number): Promise<void> {
+    await storage.db.updateTable('flow_keys').set({ job_id: jobId, since }).where('id', '=', id).execute();
+  },
   dropped: insertStatement(storage.db, 'jobs', (job: DroppedJob) => ({
     id: job.id,
     tenant_id: job.tenantId,
@@ -108,9 +139,23 @@ export const flowStore = defineStore((storage) => ({
     error_code: job.code,
     error_message: job.message,
   })),
-  /** Removes windows that ended before this time. */
+  /** Removes windows that ended before this time, and keys whose job was accepted before it and has ended. */
   async forget(before: number): Promise<void> {
     await storage.db.deleteFrom('flow_windows').where('ends_at', '<', before).execute();
+    await storage.db
+      .deleteFrom('flow_keys')
+      .where('since', '<', before)
+      .where(({ not, exists, selectFrom }) =>
+        not(
+          exists(
+            selectFrom('jobs')
+              .select('jobs.id')
+              .whereRef('jobs.id', '=', 'flow_keys.job_id')
+              .where('jobs.status', 'in', ['Pending', 'Leased', 'Running']),
+          ),
+        ),
+      )
+      .execute();
   },
 }));
 

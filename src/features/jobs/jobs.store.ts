@@ -12,11 +12,14 @@ export interface NewJob
   readonly now: number;
 }
 
-/** Why a job may not start before a time (epoch milliseconds), which its row says until it is taken. */
-export interface JobHold {
-  readonly until: number;
+export interface JobReason {
   readonly code: string;
   readonly message: string;
+}
+
+/** Why a job may not start before a time (epoch milliseconds), which its row says until it is taken. */
+export interface JobHold extends JobReason {
+  readonly until: number;
 }
 
 export interface JobFilter {
@@ -29,6 +32,9 @@ export interface JobFilter {
   readonly skip: number;
   readonly take: number;
 }
+
+const reasonOf = (why: JobReason | null) =>
+  why === null ? noWait : { error_code: why.code, error_message: why.message };
 
 /**
  * Jobs that one worker has in these attempts: it may have lost a job and have taken it again, and then another attempt has
@@ -153,7 +159,7 @@ export const jobStore = defineStore((storage) => {
       return numUpdatedRows > 0n;
     },
     async complete(lease, now) {
-      await end(lease, { status: 'Completed', completed_at: now });
+      await end(lease, { status: 'Completed', completed_at: now, ...noWait });
     },
     async fail(lease, now, code, message) {
       await end(lease, { status: 'Failed', completed_at: now, error_code: code, error_message: message });
@@ -199,11 +205,20 @@ export const jobStore = defineStore((storage) => {
         .where('id', '=', id)
         .execute();
     },
+    /** Says why a job that executes is to end. */
+    async explain(id: string, { code, message }: JobReason): Promise<void> {
+      await storage.db
+        .updateTable('jobs')
+        .set({ error_code: code, error_message: message })
+        .where('id', '=', id)
+        .where('status', 'in', ['Leased', 'Running'])
+        .execute();
+    },
     /** Cancels a job that no worker has; fails its unit otherwise. */
-    async cancelPending(id: string, now: number): Promise<void> {
+    async cancelPending(id: string, now: number, why: JobReason | null = null): Promise<void> {
       const { numUpdatedRows } = await storage.db
         .updateTable('jobs')
-        .set((eb) => ({ status: 'Canceled', completed_at: now, payload: shownPayload(eb), ...noWait }))
+        .set((eb) => ({ status: 'Canceled', completed_at: now, payload: shownPayload(eb), ...reasonOf(why) }))
         .where('id', '=', id)
         .where('status', '=', 'Pending')
         .executeTakeFirst();

@@ -2,6 +2,7 @@ import { ConditionFailedError, type Statement } from '../../db/statement.ts';
 import type { Storage } from '../../db/storage.ts';
 import type { RunRow } from '../../db/tables.ts';
 import type { UnitOfWork } from '../../db/unit-of-work.ts';
+import type { DropCause } from '../../engine/active-run.ts';
 import {
   encodePack,
   type ListenedRun,
@@ -35,7 +36,22 @@ export interface FailedStart {
 type Closing =
   /** `keepsTurn`: another run goes on with what is stored of the turn. */
   | { readonly status: 'Failed'; readonly failure: RunFailure; readonly keepsTurn?: boolean }
-  | { readonly status: 'Canceled'; readonly failure: RunFailure; readonly canceledBy: string | null };
+  | {
+      readonly status: 'Canceled';
+      readonly failure: RunFailure;
+      readonly canceledBy: string | null;
+      readonly cause?: DropCause;
+    };
+
+const lastEventOf = (closing: Closing, error: ReturnType<typeof storedError>, durationMs: number) => {
+  const spent = { usage: null, cost: null, durationMs };
+  if (closing.status === 'Failed') return ['run.failed', { error, ...spent }] as const;
+  const { canceledBy, cause } = closing;
+  // What somebody asks for is no error.
+  return cause === undefined
+    ? (['run.canceled', { cause: 'Requested', canceledBy, ...spent }] as const)
+    : (['run.canceled', { cause, canceledBy, error, ...spent }] as const);
+};
 
 /** What belongs to the unit of somebody else. */
 export type UnitStep = (stores: UnitOfWork) => Promise<void>;
@@ -157,14 +173,7 @@ export const createDetachedRuns = ({
     async close(row: RunRow, closing: Closing, also?: UnitStep): Promise<boolean> {
       const at = now();
       const error = storedError(closing.failure);
-      const durationMs = row.started_at === null ? 0 : at - row.started_at;
-      const terminal =
-        closing.status === 'Failed'
-          ? (['run.failed', { error, usage: null, cost: null, durationMs }] as const)
-          : ([
-              'run.canceled',
-              { cause: 'Requested', canceledBy: closing.canceledBy, usage: null, cost: null, durationMs },
-            ] as const);
+      const terminal = lastEventOf(closing, error, row.started_at === null ? 0 : at - row.started_at);
       const end = {
         status: closing.status,
         completed_at: at,

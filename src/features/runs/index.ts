@@ -46,7 +46,7 @@ import { createRunAudience } from './run-audience.ts';
 import { createRunCancels } from './run-cancels.ts';
 import { createRunEnds } from './run-ends.ts';
 import { lostRunSource } from './run-event-source.ts';
-import { createRunJobs } from './run-jobs.ts';
+import { createRunJobs, type RunJobs } from './run-jobs.ts';
 import { createRunJournal } from './run-journal.store.ts';
 import { createLateClosings } from './run-late-closings.ts';
 import { runReading } from './run-reading.service.ts';
@@ -223,13 +223,16 @@ export const runsFeature = (deps: RunsDeps) => {
   const executing = { ...base, engine, detached, cancels };
   const launch = createLaunch({
     ...executing,
-    drop: createDroppedRuns({ ...base, maxAttempts: Service.AsyncRun.MaxAttempts }),
+    doors: {
+      drop: createDroppedRuns({ ...base, maxAttempts: Service.AsyncRun.MaxAttempts }),
+      replace: (...replaced) => runJobs.replace(...replaced),
+    },
     cancelElsewhere: async (...run) => (await cancels.ask(...run)) === 'asked',
     storeIsAway: () => storage.dialect.isAway?.() === true,
     maxContinuations: Service.RunContinuation.MaxAttempts,
   });
   const handler = runJobHandler({ ...executing, launch, lost });
-  const runJobs = createRunJobs(executing);
+  const runJobs: RunJobs = createRunJobs(executing);
   const { RunReconciliation: reconciling } = Service;
   const reconciliation = reconciling.Enabled
     ? createRunReconciliation(

@@ -91,7 +91,8 @@ export const createRunCancels = (deps: RunCancelDeps) => {
         if (row?.status !== 'Running' && row?.status !== 'Queued') return false;
         await stores(runCancelStore).ask({ run_id: runId, cause, requested_by: by, requested_at: at });
         // Whoever takes up the job of a lost attempt finds it canceled. That of an item goes on with the others.
-        if (isQueuedRun(row) && cause === 'Requested') await stores(jobStore).requestCancel(row.job_id, by, at);
+        if (isQueuedRun(row) && (cause === 'Requested' || cause === 'Replaced'))
+          await stores(jobStore).requestCancel(row.job_id, by, at);
         return true;
       });
       if (!isOpen) return 'closed';

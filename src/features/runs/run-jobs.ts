@@ -2,12 +2,21 @@ import { ConditionFailedError } from '../../db/statement.ts';
 import type { Storage } from '../../db/storage.ts';
 import type { JobRow } from '../../db/tables/jobs.ts';
 import type { RunRow } from '../../db/tables.ts';
+import type { LiveRuns } from '../../engine/lifecycle/index.ts';
 import type { RunJournal } from '../../engine/record/index.ts';
 import { RunFailure } from '../../engine/run-failure.ts';
 import { type JobStore, type JobWork, jobStore } from '../jobs/index.ts';
 import type { QueuedPlaces, SessionAccess, SessionPlaces } from '../sessions/index.ts';
 import type { DetachedRuns } from './detached-runs.ts';
-import { type ContinuationPayload, continuationKey, isQueuedRun, runJobKeys } from './launch/index.ts';
+import {
+  type ContinuationPayload,
+  continuationKey,
+  type Drop,
+  type FlowDoors,
+  isQueuedRun,
+  jobReason,
+  runJobKeys,
+} from './launch/index.ts';
 import type { RunAccess } from './run-access.ts';
 import type { RunCancels } from './run-cancels.ts';
 import type { RunStore } from './runs.store.ts';
@@ -15,6 +24,8 @@ import type { RunStore } from './runs.store.ts';
 export interface RunJobs extends JobWork {
   /** Closes a run that no engine executes, with its job. False when a worker started it meanwhile. */
   cancelQueued(row: RunRow, actor: string | null): Promise<boolean>;
+  /** Ends a run whose place another one takes: at once where it waits, as soon as it can where it executes. */
+  replace: FlowDoors['replace'];
 }
 
 interface RunJobDeps {
@@ -22,12 +33,13 @@ interface RunJobDeps {
   readonly store: Pick<RunStore, 'get'>;
   readonly access: RunAccess;
   readonly owners: Pick<SessionAccess, 'maySee'>;
-  readonly jobs: Pick<JobStore, 'payloadOf'>;
+  readonly jobs: Pick<JobStore, 'explain' | 'payloadOf' | 'requestCancel'>;
+  readonly engine: Pick<LiveRuns, 'active' | 'cancel'>;
   readonly journal: Pick<RunJournal, 'stepsDropped'>;
   readonly detached: DetachedRuns;
   readonly sessions: Pick<SessionPlaces, 'closed'>;
   readonly queuedPlaces: Pick<QueuedPlaces, 'left'>;
-  readonly cancels: Pick<RunCancels, 'tellClosed'>;
+  readonly cancels: Pick<RunCancels, 'ask' | 'tellClosed'>;
   readonly now: () => number;
 }
 
@@ -52,8 +64,31 @@ export const createRunJobs = (deps: RunJobDeps): RunJobs => {
     return closed;
   };
 
+  const closeWaiting = async (row: RunRow, { cause, failure }: Drop): Promise<boolean> => {
+    const closing = { status: 'Canceled', failure, canceledBy: null, cause } as const;
+    const closed = await deps.detached.close(row, closing, (stores) =>
+      stores(jobStore).cancelPending(row.id, deps.now(), jobReason(failure)),
+    );
+    if (closed) deps.sessions.closed({ tenantId: row.tenant_id, sessionId: row.session_id, runId: row.id });
+    return closed;
+  };
+
   return {
     cancelQueued,
+    async replace({ tenantId, runId, isWaiting }, why) {
+      const row = await deps.store.get(tenantId, runId);
+      if (row === undefined) return;
+      if (isWaiting) {
+        if (row.status === 'Queued') await closeWaiting(row, why);
+        return;
+      }
+      await deps.jobs.explain(runId, jobReason(why.failure));
+      const active = deps.engine.active(runId);
+      if (active !== undefined) deps.engine.cancel(active, 'Replaced', null);
+      // Whoever has the job looks for requests as it renews its lease, told of this one or not.
+      else if ((await deps.cancels.ask(tenantId, runId, 'Replaced', null)) === 'off')
+        await deps.jobs.requestCancel(runId, null, deps.now());
+    },
     runKeys: runJobKeys,
     async maySee({ principal }, job) {
       if (!runJobKeys.includes(job.handler_key)) return true;

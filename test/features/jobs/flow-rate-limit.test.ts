@@ -139,7 +139,12 @@ forEachService('FLOW rateLimit: what no gate can be is refused, with its member 
   const fine = { limit: 10_000, window: '30d', key: '/parameters/a~1b' };
   const create = (name: string, rateLimit: typeof fine) =>
     app.client.agents.create({ body: { name, model, flow: { rateLimit } } });
-  assert.deepEqual((await create('fine', fine)).body.flow, { rateLimit: fine, throttle: null });
+  assert.deepEqual((await create('fine', fine)).body.flow, {
+    rateLimit: fine,
+    throttle: null,
+    debounce: null,
+    singleton: null,
+  });
   for (const [wrong, member, says] of [
     [{ limit: 0 }, 'limit', '1 to 10000'],
     [{ limit: 10_001 }, 'limit', '1 to 10000'],

@@ -6,9 +6,10 @@ import {
   type RunListeners,
   toFrame,
 } from '../../../engine/record/index.ts';
-import { type RunFailure, storedError } from '../../../engine/run-failure.ts';
+import { storedError } from '../../../engine/run-failure.ts';
 import type { FlowStore } from '../../jobs/index.ts';
 import type { PublishedRunEnds } from '../run-ends.ts';
+import { type Drop, jobReason } from './flow.rules.ts';
 import { attributionIn, type QueuedRun } from './queued-run.ts';
 
 interface DroppedRunDeps {
@@ -29,11 +30,11 @@ export interface DroppedRun {
 
 export const createDroppedRuns =
   ({ journal, flows, ends, listeners, maxAttempts }: DroppedRunDeps) =>
-  async (queued: QueuedRun, failure: RunFailure): Promise<DroppedRun> => {
+  async (queued: QueuedRun, { cause, failure }: Drop): Promise<DroppedRun> => {
     const { runId, tenantId, agentName, handlerKey, lane, now, payload } = queued;
     const error = storedError(failure);
     const members = JSON.stringify({
-      cause: 'RateLimited',
+      cause,
       canceledBy: null,
       error,
       usage: null,
@@ -71,7 +72,7 @@ export const createDroppedRuns =
         }),
         flows.dropped({
           ...{ id: runId, tenantId, handlerKey, lane, targetName: agentName, maxAttempts, now },
-          ...{ code: failure.type.replaceAll('_', '-'), message: failure.message },
+          ...{ ...jobReason(failure) },
         }),
         ...told,
       ],

@@ -2,9 +2,22 @@ import { createHash } from 'node:crypto';
 import type { AgentRunRequest } from '../../../contract/run-request.ts';
 import { formatDuration } from '../../../core/config/duration.ts';
 import { valueAtPointer } from '../../../core/documents/json-pointer.ts';
-import type { WindowLimit } from '../../../engine/compiled-agent.ts';
+import type { DropCause } from '../../../engine/active-run.ts';
+import type { AgentFlow, WindowLimit } from '../../../engine/compiled-agent.ts';
 import { RunFailure } from '../../../engine/run-failure.ts';
-import type { JobHold } from '../../jobs/index.ts';
+import type { JobHold, JobReason } from '../../jobs/index.ts';
+
+type Debounce = NonNullable<AgentFlow['debounce']>;
+type Singleton = NonNullable<AgentFlow['singleton']>;
+
+/** A run that is not to start, and what its record says of it. */
+export interface Drop {
+  readonly cause: DropCause;
+  readonly failure: RunFailure;
+}
+
+/** What the job of such a run says. */
+export const jobReason = ({ type, message }: RunFailure): JobReason => ({ code: type.replaceAll('_', '-'), message });
 
 /** The key of a request as JSON, so that 1 and "1" are two; nothing where the pointer leads to no plain value. */
 const keyOf = (request: AgentRunRequest, pointer: string | null): string => {
@@ -14,6 +27,9 @@ const keyOf = (request: AgentRunRequest, pointer: string | null): string => {
     : '';
 };
 
+const hashOf = (...parts: readonly unknown[]): string =>
+  createHash('sha256').update(JSON.stringify(parts)).digest('hex');
+
 /** Names the window that a request counts in, without a word of the request. Another length or key begins anew. */
 export const windowId = (
   gate: 'rateLimit' | 'throttle',
@@ -21,20 +37,65 @@ export const windowId = (
   agentName: string,
   { windowMs, key }: WindowLimit,
   request: AgentRunRequest,
-): string =>
-  createHash('sha256')
-    .update(JSON.stringify([tenantId, 'agent', agentName, gate, windowMs, key, keyOf(request, key)]))
-    .digest('hex');
+): string => hashOf(tenantId, 'agent', agentName, gate, windowMs, key, keyOf(request, key));
 
+/** Names what runs of one key have to themselves. Another key begins anew. */
+export const lineId = (
+  gate: 'debounce' | 'singleton',
+  tenantId: string,
+  agentName: string,
+  key: string | null,
+  request: AgentRunRequest,
+): string => hashOf(tenantId, 'agent', agentName, gate, key, keyOf(request, key));
+
+const forEach = (key: string | null): string => (key === null ? '' : ` for each value at ${key}`);
 const allowed = ({ limit, windowMs, key }: WindowLimit): string =>
-  `${limit} in ${formatDuration(windowMs)}${key === null ? '' : ` for each value at ${key}`}`;
+  `${limit} in ${formatDuration(windowMs)}${forEach(key)}`;
 
 /** Why a run over the limit did not start. Names the key and never its value, which the request holds. */
-export const overRateLimit = (agentName: string, limit: WindowLimit): RunFailure =>
-  new RunFailure('Canceled', 'flow_rate_limited', `The rateLimit of agent "${agentName}" allows ${allowed(limit)}.`);
+export const overRateLimit = (agentName: string, limit: WindowLimit): Drop => ({
+  cause: 'RateLimited',
+  failure: new RunFailure(
+    'Canceled',
+    'flow_rate_limited',
+    `The rateLimit of agent "${agentName}" allows ${allowed(limit)}.`,
+  ),
+});
 
 /** Why a run waits for its window; null: its window is open. */
 export const throttled = (agentName: string, limit: WindowLimit, now: number, until: number): JobHold | null =>
   until <= now
     ? null
     : { until, code: 'flow-throttled', message: `The throttle of agent "${agentName}" allows ${allowed(limit)}.` };
+
+/** Why a run waits for others that may take its place; null: the first of them has waited long enough. */
+export const debounced = (
+  agentName: string,
+  { windowMs, maxWaitMs, key }: Debounce,
+  now: number,
+  since: number,
+): JobHold | null => {
+  const until = Math.min(now + windowMs, maxWaitMs === null ? Number.POSITIVE_INFINITY : since + maxWaitMs);
+  const waits = `The debounce of agent "${agentName}" waits ${formatDuration(windowMs)} for a later run${forEach(key)}.`;
+  return until <= now ? null : { until, code: 'flow-debounced', message: waits };
+};
+
+const one = (agentName: string, { key }: Singleton): string =>
+  `The singleton of agent "${agentName}" has one run at a time${forEach(key)}`;
+
+export const skipped = (agentName: string, singleton: Singleton): Drop => ({
+  cause: 'Skipped',
+  failure: new RunFailure('Canceled', 'flow_skipped', `${one(agentName, singleton)}, and another one was there.`),
+});
+
+/** Of a run whose place a later one takes. */
+export const replaced = (agentName: string, { debounce, singleton }: AgentFlow): Drop => {
+  const why =
+    singleton === null
+      ? `The debounce of agent "${agentName}" starts the last run${forEach(debounce?.key ?? null)}`
+      : one(agentName, singleton);
+  return {
+    cause: 'Replaced',
+    failure: new RunFailure('Canceled', 'flow_replaced', `${why}, and a later one took its place.`),
+  };
+};

@@ -1,5 +1,7 @@
 export { type ChildPlanDeps, createChildPlans } from './child-plans.ts';
 export { createDroppedRuns } from './dropped-run.ts';
+export { type Drop, jobReason } from './flow.rules.ts';
+export type { FlowDoors } from './flow-entry.ts';
 export { createLaunch, type Launch, type LaunchDeps } from './launch.ts';
 export type { Entrance, ItemOfJob, LaunchRequest, RunOwner, RunWork } from './launch-request.ts';
 export { type Preflight, preflightCheck } from './preflight.ts';

@@ -10,7 +10,7 @@ import type { Placed, SessionPlaces } from '../../sessions/index.ts';
 import type { DetachedRuns } from '../detached-runs.ts';
 import { storedAttribution } from '../run-record.ts';
 import { checkPrompt, currentRequest } from './accepted-run.ts';
-import type { DropRun } from './dropped-run.ts';
+import type { FlowDoors } from './flow-entry.ts';
 import type { AskedKind, Entrance, LaunchRequest, RunOwner, RunWork } from './launch-request.ts';
 import { createQueuedPlans, type QueuedPlanDeps } from './queued-plans.ts';
 import { continuationKey, type QueuedRunPayload } from './queued-run.ts';
@@ -34,7 +34,7 @@ export interface LaunchDeps extends MayStartDeps, RequestedWorkDeps, QueuedPlanD
   readonly queued: Pick<QueuedRuns, 'accept'>;
   readonly detached: Pick<DetachedRuns, 'recordFailed'>;
   /** Closes a run that may not start, at once. */
-  readonly drop: DropRun;
+  readonly doors: FlowDoors;
   /** Null: runs are neither counted nor limited. */
   readonly quotas: Pick<ActiveQuotas, 'admission' | 'counters' | 'countUnrecorded'> | null;
   readonly recordingEnabled: boolean;
@@ -292,7 +292,7 @@ export const createLaunch = (deps: LaunchDeps) => {
       const admission = await admit(request, subject);
       try {
         const { work, owner, runId } = await prepare(entrance, subject, runIdOf(admission));
-        await deps.queued.accept(request, runId, work.agent, owner, deps.drop);
+        await deps.queued.accept(request, runId, work.agent, owner, deps.doors);
         return runId;
       } catch (error) {
         throw error instanceof ConditionFailedError ? lapsedAdmission(error) : error;

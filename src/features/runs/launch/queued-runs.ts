@@ -5,15 +5,14 @@ import type { Statement } from '../../../db/statement.ts';
 import type { Storage } from '../../../db/storage.ts';
 import type { ApprovalHandoverRow } from '../../../db/tables/approvals.ts';
 import type { RunPlan } from '../../../engine/active-run.ts';
-import type { CompiledAgent, WindowLimit } from '../../../engine/compiled-agent.ts';
+import type { CompiledAgent } from '../../../engine/compiled-agent.ts';
 import type { RunJournal, RunListeners } from '../../../engine/record/index.ts';
 import { problemCode, type RunFailure } from '../../../engine/run-failure.ts';
 import { retryDelayMs } from '../../../scheduler/retry-delay.ts';
-import { type FlowStore, flowStore, type JobStore, jobStore } from '../../jobs/index.ts';
+import type { FlowStore, JobStore } from '../../jobs/index.ts';
 import type { QueuedPlaces } from '../../sessions/index.ts';
 import type { RunStore } from '../runs.store.ts';
-import type { DropRun } from './dropped-run.ts';
-import { overRateLimit, throttled, windowId } from './flow.rules.ts';
+import { createFlowEntry, type FlowDoors } from './flow-entry.ts';
 import type { LaunchRequest, RunOwner } from './launch-request.ts';
 import {
   agentRunKey,
@@ -57,76 +56,26 @@ export interface QueuedRunsDeps {
   readonly newId: () => string;
 }
 
-const forgetEveryMs = 600_000;
-// A clock that is set back does not open a window a second time.
-const forgottenAfterMs = 7_200_000;
-
 /** How runs come into the job queue, and back into it. The job has the run's id, so that either finds the other. */
 export const createQueuedRuns = (deps: QueuedRunsDeps) => {
   const { journal, jobs, queuedPlaces, settings, newId } = deps;
   const { maxAttempts } = settings;
-  let forgottenAt = Number.NEGATIVE_INFINITY;
-
-  /** Windows that have ended are of use to nobody; one statement now and then keeps the table small. */
-  const forgetWindows = async (now: number): Promise<void> => {
-    if (now - forgottenAt < forgetEveryMs) return;
-    forgottenAt = now;
-    await deps.flows.forget(now - forgottenAfterMs);
-  };
-
+  const enter = createFlowEntry({ ...deps, write: (statements) => deps.batch.write(statements) });
   const rowsOf = (run: QueuedRun): readonly Statement[] => queuedStatements({ journal, jobs, maxAttempts }, run);
   const writesOf = (run: QueuedRun): readonly Statement[] => [
     ...rowsOf(run),
     ...placeStatements({ queuedPlaces }, run),
   ];
 
-  /** Stores the run as the flow of its agent has it: when it may start, or null when it was dropped. */
-  const storeWithin = async (
-    { rateLimit, throttle }: Pick<CompiledAgent, 'rateLimit' | 'throttle'>,
-    run: QueuedRun,
-    arrival: readonly Statement[],
-    drop: DropRun,
-  ): Promise<number | null> => {
-    const { tenantId, agentName, now, payload } = run;
-    await forgetWindows(now);
-    const use = (gate: 'rateLimit' | 'throttle', limit: WindowLimit) => ({
-      id: windowId(gate, tenantId, agentName, limit, payload.request),
-      ...{ tenantId, now, limit: limit.limit, windowMs: limit.windowMs },
-    });
-    const rows = [...arrival, ...rowsOf(run)];
-    const place = placeStatements({ queuedPlaces }, run);
-    const counted = rateLimit && use('rateLimit', rateLimit);
-    const reserved = throttle && use('throttle', throttle);
-    const startsAt = await deps.storage.transaction(
-      async (stores) => {
-        const flows = stores(flowStore);
-        if (counted !== null && !(await flows.use(counted))) return null;
-        const until = reserved === null ? now : await flows.reserve(reserved);
-        const hold = throttle && throttled(agentName, throttle, now, until);
-        // One that waits for its window holds nobody in its session up until then.
-        await stores.write(hold === null ? [...rows, ...place] : rows);
-        if (hold !== null) await stores(jobStore).hold(run.runId, hold);
-        return hold?.until ?? now;
-      },
-      (counted ?? reserved)?.id,
-    );
-    if (startsAt !== null || rateLimit === null) return startsAt;
-    // The window was full, and nothing was written.
-    const dropped = await drop(run, overRateLimit(agentName, rateLimit));
-    await deps.batch.write([...arrival, ...dropped.statements]);
-    dropped.stored();
-    return null;
-  };
-
   const laneOf = (handlerKey: string): string => settings.laneByHandlerKey[handlerKey] ?? 'default';
   return {
-    /** Stores an accepted run with its job; one that is over the rate limit of its agent as dropped. */
+    /** Stores an accepted run with its job; one that the flow of its agent does not let in as dropped. */
     async accept(
       { context, agentName, body, arriving }: LaunchRequest,
       runId: string,
       agent: CompiledAgent,
       { ownerId, userId, labels }: RunOwner,
-      drop: DropRun,
+      doors: FlowDoors,
     ): Promise<void> {
       if ([...agent.tools.values()].some((entry) => entry.kind === 'tool' && entry.tool.descriptor.runsOnClient))
         throw new AcpError(
@@ -148,8 +97,11 @@ export const createQueuedRuns = (deps: QueuedRunsDeps) => {
       const run = { runId, tenantId: context.tenantId, agentName, handlerKey: agentRunKey, lane, now, payload };
       const arrival = arriving?.stored(runId) ?? [];
       let startsAt: number | null = now;
-      if (agent.rateLimit === null && agent.throttle === null) await deps.batch.write([...arrival, ...writesOf(run)]);
-      else startsAt = await storeWithin(agent, run, arrival, drop);
+      if (agent.flow === null) await deps.batch.write([...arrival, ...writesOf(run)]);
+      else {
+        const writes = { arrival, rows: rowsOf(run), place: placeStatements({ queuedPlaces }, run) };
+        startsAt = await enter(agent.flow, run, writes, doors);
+      }
       if (startsAt === null) return;
       tellQueued(deps.listeners, run);
       // One that waits is found when it is due, by the poll of whichever worker is free.
