@@ -30,7 +30,8 @@ type Filter = Readonly<Record<string, string>>;
 // The longest page that there is.
 const take = 200;
 
-const everyPage = async <T>({ url }: Served, path: string, filter: Filter): Promise<T[]> => {
+/** All records of a list, a page at a time. */
+export const everyPage = async <T>({ url }: Served, path: string, filter: Filter = {}): Promise<T[]> => {
   const records: T[] = [];
   for (;;) {
     const query = new URLSearchParams({ ...filter, skip: String(records.length), take: String(take) });
