@@ -136,10 +136,10 @@ const readStored = async (served: ServiceProcess) => {
       at: Date.parse(createdAt ?? scheduledFor),
     })),
     items: await readItems(served, jobs),
-    runs: (await everyRun(served)).map(({ id, status, error, agentName }) => ({
+    runs: (await everyRun(served)).map(({ id, status, error, agentName, continuedFromRunId }) => ({
       ...{ id, status },
-      errorType: error?.type ?? null,
-      ofTrigger: agentName === 'clerk',
+      error: error?.message ?? null,
+      ofTrigger: agentName === 'clerk' && continuedFromRunId === null,
     })),
     deliveries: [...(await deliveriesOf('runs')), ...(await deliveriesOf('jobs'))],
   };

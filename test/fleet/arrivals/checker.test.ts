@@ -39,11 +39,16 @@ const agreement = () => ({
     { jobId: 'j3', name: 'c', status: 'Failed', error: 'outcome-unknown: nobody knows' },
   ],
   runs: [
-    { id: 'ra', status: 'Completed', errorType: null as string | null, ofTrigger: false },
-    { id: 'rb', status: 'Failed', errorType: 'orphaned', ofTrigger: false },
-    { id: 't1', status: 'Completed', errorType: null, ofTrigger: true },
-    { id: 't2', status: 'Failed', errorType: 'outcome_unknown', ofTrigger: true },
-    { id: 't3', status: 'Completed', errorType: null, ofTrigger: true },
+    { id: 'ra', status: 'Completed', error: null as string | null, ofTrigger: false },
+    { id: 'rb', status: 'Failed', error: 'The process ended.', ofTrigger: false },
+    { id: 't1', status: 'Completed', error: null, ofTrigger: true },
+    {
+      id: 't2',
+      status: 'Failed',
+      error: 'The turn cannot go on: call "c" had started, its outcome is unknown, and it is not repeated.',
+      ofTrigger: true,
+    },
+    { id: 't3', status: 'Completed', error: null, ofTrigger: true },
   ],
   executions: new Map([
     ['s', 2],
@@ -130,7 +135,7 @@ const lies: Readonly<Record<string, readonly [lie: (world: Agreement) => void, n
   ],
   'a call whose answer was lost has two runs': [
     ({ runs, requests, deliveries }) => {
-      runs.push({ id: 't4', status: 'Completed', errorType: null, ofTrigger: true });
+      runs.push({ id: 't4', status: 'Completed', error: null, ofTrigger: true });
       requests.push(request('runs', 'of-t4', 'run.completed', { runId: 't4' }));
       deliveries.push({ subscription: 'runs', id: 'of-t4', status: 'Delivered' });
     },
@@ -148,7 +153,7 @@ const lies: Readonly<Record<string, readonly [lie: (world: Agreement) => void, n
   'what a call asked for was done twice': [({ executions }) => executions.set('call2', 2), ['trigger-twice']],
   'what a call asked for was not done': [({ executions }) => executions.delete('call1'), ['trigger-not-executed']],
   'the run of a call has failed for another reason': [
-    ({ runs }) => set(runs[3], { errorType: 'orphaned' }),
+    ({ runs }) => set(runs[3], { error: 'The process that executed the run ended before the run did.' }),
     ['trigger-lost'],
   ],
   'a run has not ended': [

@@ -28,7 +28,9 @@ export interface RecordedItem {
 export interface RecordedRun {
   readonly id: string;
   readonly status: string;
-  readonly errorType: string | null;
+  /** What its failure says. */
+  readonly error: string | null;
+  /** A call of a trigger has started it, and no other run that it goes on with. */
   readonly ofTrigger: boolean;
 }
 
@@ -79,7 +81,8 @@ export interface Violation {
 }
 
 const minuteMs = 60_000;
-const unknownOutcome = /^outcome[-_]unknown\b/;
+const unknownItem = /^outcome-unknown: /;
+const unknownRun = /\boutcome\b.* is unknown\b/;
 
 const found = (name: string, about: string): Violation => ({ name, about });
 
@@ -136,7 +139,7 @@ const itemViolations = ({ items, executions, callKeys, calls }: Arrivals): Viola
     const counts = byName.get(name) ?? { completed: 0, unknown: 0 };
     byName.set(name, counts);
     if (status === 'Completed') counts.completed += 1;
-    else if (status === 'Failed' && unknownOutcome.test(error ?? '')) counts.unknown += 1;
+    else if (status === 'Failed' && unknownItem.test(error ?? '')) counts.unknown += 1;
     else violations.push(found('item-lost', `${name} of job ${jobId} is ${status}: ${error}`));
   }
   for (const [name, { completed, unknown }] of byName) {
@@ -178,11 +181,11 @@ const triggerViolations = ({ calls, runs, executions }: Arrivals): Violation[] =
 };
 
 const runViolations = ({ runs }: Arrivals): Violation[] =>
-  runs.flatMap(({ id, status, errorType, ofTrigger }) => {
+  runs.flatMap(({ id, status, error, ofTrigger }) => {
     if (status !== 'Completed' && status !== 'Failed') return [found('run-unfinished', `${id} is ${status}`)];
     // An item may have had several runs; the item tells how they ended.
-    const isLost = ofTrigger && status === 'Failed' && !unknownOutcome.test(errorType ?? '');
-    return isLost ? [found('trigger-lost', `run ${id} has failed: ${errorType}`)] : [];
+    const isLost = ofTrigger && status === 'Failed' && !unknownRun.test(error ?? '');
+    return isLost ? [found('trigger-lost', `run ${id} has failed: ${error}`)] : [];
   });
 
 const eventOf = ({ subscription, body }: RecordedRequest): string => {

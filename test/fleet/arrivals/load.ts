@@ -42,7 +42,7 @@ const sent = (url: string, path: string, method: string, body?: object): Promise
   call(url + path, { method, ...(body === undefined ? {} : { body }) }).catch(() => null);
 
 /** Asked again until somebody has done it, by operations that may be repeated. */
-export const settled = async (url: string, path: string, method: string, body: object): Promise<Answer> => {
+const settled = async (url: string, path: string, method: string, body: object): Promise<Answer> => {
   let last = 'no answer';
   for (let turn = 0; turn < 100; turn += 1) {
     const answer = await sent(url, path, method, body);
@@ -123,10 +123,14 @@ const request = async (load: Load, id: string): Promise<void> => {
     'webhook-signature': webhook.sign(id, at, body),
   };
   load.requests += 1;
-  const answer = await call(`${load.url}/api/triggers/default/arrival`, { body, headers }).catch(() => null);
+  // Now and then a sender does not wait for its answer, and does not know then whether there was one.
+  const signal = load.random() < 0.1 ? AbortSignal.timeout(Math.trunc(30 * load.random())) : null;
+  const sending = { method: 'POST', body, headers, signal };
+  const answer = await fetch(`${load.url}/api/triggers/default/arrival`, sending)
+    .then(async (response) => ({ status: response.status, body: (await response.json()) as { runId: string } }))
+    .catch(() => null);
   const known = load.calls.get(id) ?? { accepted: [], isKnown: false };
-  if (answer?.status === 202)
-    load.calls.set(id, { ...known, accepted: [...known.accepted, answer.json<{ runId: string }>().runId] });
+  if (answer?.status === 202) load.calls.set(id, { ...known, accepted: [...known.accepted, answer.body.runId] });
   else if (answer?.status === 409) load.calls.set(id, { ...known, isKnown: true });
   else load.calls.set(id, known);
 };
