@@ -35,6 +35,7 @@ import { modelHealth } from './0034-model-health.ts';
 import { arrivingWork } from './0035-arriving-work.ts';
 import { flowWindows } from './0037-flow-windows.ts';
 import { flowKeys } from './0039-flow-keys.ts';
+import { triggerFlow } from './0041-trigger-flow.ts';
 import { spanCountsOfNewStore } from './dialect-parts.ts';
 
 /** Every migration in order, with the checksum of its file. A static list, because a bundle cannot scan a folder. */
@@ -75,4 +76,5 @@ export const migrations: readonly Migration[] = [
   { ...arrivingWork, checksum: '3eced4f9e4bb8541' },
   { ...flowWindows, checksum: '71caf76c7cd5ae2e' },
   { ...flowKeys, checksum: '70d3f5ce8a6ce67b' },
+  { ...triggerFlow, checksum: 'c77530c5db380cf1' },
 ];

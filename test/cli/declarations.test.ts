@@ -12,6 +12,7 @@ scheme: github
 secretConfigurationKey: Service:TriggerSecrets:crm
 payloadMode: Path
 payloadPath: issue.title
+flow: { debounce: { window: 30s, key: /issue/id } }
 labels: { owner: team-a }
 ---
 kind: Schedule

@@ -473,6 +473,7 @@ triggers.enabled bigint not null;
 triggers.last_accepted_at bigint;
 triggers.created_at bigint not null;
 triggers.updated_at bigint not null;
+triggers.flow text collate "C";
 webhook_deliveries.id text collate "C" not null;
 webhook_deliveries.webhook_id text collate "C" not null;
 webhook_deliveries.tenant_id text collate "C" not null;

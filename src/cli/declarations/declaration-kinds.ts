@@ -179,6 +179,7 @@ export const declarationKinds: readonly DeclarationKind[] = [
       scheme: 'standard',
       payloadMode: 'WholeBody',
       payloadPath: null,
+      flow: null,
       enabled: true,
       labels: {},
     },

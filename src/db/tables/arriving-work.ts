@@ -90,6 +90,8 @@ export interface TriggerRow {
   secret_key: string;
   payload_mode: string;
   payload_path: string | null;
+  /** How its calls are let in, as it was saved: JSON object; null: at once. */
+  flow: string | null;
   /** JSON object; null: none. */
   labels: string | null;
   enabled: number;

@@ -1,10 +1,10 @@
+import { singletonModes } from '../../contract/flow-settings.ts';
 import { parseDuration } from '../../core/config/duration.ts';
 import { isJsonPointer } from '../../core/documents/json-pointer.ts';
 import type { AgentFlow, WindowLimit } from '../../engine/compiled-agent.ts';
 import { rangeLimit, textLimit } from './agent-limits.rules.ts';
 import type { AgentContent } from './agents.content.ts';
 import { errorUnless, type Finding } from './agents.findings.ts';
-import { singletonModes } from './agents.schema.ts';
 
 type Flow = NonNullable<AgentContent['flow']>;
 type WindowSettings = Flow['rateLimit'];

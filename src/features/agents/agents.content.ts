@@ -1,3 +1,4 @@
+import { type FlowSettings, flowSettings } from '../../contract/flow-settings.ts';
 import type { Json } from '../../contract/schema.ts';
 import { AgentDefinitionRequest } from './agents.schema.ts';
 
@@ -48,6 +49,7 @@ const filled = (shape: SchemaShape, value: unknown): unknown => {
   return Object.fromEntries(Object.entries(properties).map(([name, member]) => [name, filled(member, members[name])]));
 };
 
+const flowShape = flowSettings('') as SchemaShape;
 const defaultSchemaName = 'response';
 
 /** A format with a schema has a name, which providers ask for. */
@@ -56,6 +58,10 @@ const withSchemaName = (binding: BindingContent): BindingContent => {
   if (responseFormat?.kind !== 'JsonSchema' || responseFormat.schemaName !== null) return binding;
   return { ...binding, responseFormat: { ...responseFormat, schemaName: defaultSchemaName } };
 };
+
+/** Settings of a flow with nothing left out. */
+export const wholeFlow = (flow: FlowSettings): NonNullable<AgentContent['flow']> =>
+  filled(flowShape, flow) as NonNullable<AgentContent['flow']>;
 
 /**
  * The content that a body stands for: omitted fields take their defaults, members that are no content fall away.

@@ -1,4 +1,5 @@
-import Type, { type Static, type TProperties } from 'typebox';
+import Type, { type Static } from 'typebox';
+import { flowSettings } from '../../contract/flow-settings.ts';
 import { closed, Int32, type Json, JsonValue, nullable, oneOf, Time } from '../../contract/schema.ts';
 import { compactionSettings, HarnessSettings, MemorySettings } from './agent-settings.schema.ts';
 import { openWord, type WordSchema } from './agent-words.schema.ts';
@@ -68,49 +69,7 @@ const SubAgentSettings = Type.Object({
   waitTimeoutMs: Type.Optional(nullable(Type.Integer())),
 });
 
-export const singletonModes = ['Skip', 'Replace'] as const;
-type SingletonMode = (typeof singletonModes)[number];
-
-const flowKey = Type.Optional(
-  nullable(
-    Type.String({
-      description:
-        'JSON Pointer (RFC 6901) into the run request, such as /parameters/customer; at most 256 characters. Runs count for each value that it finds; without it together',
-    }),
-  ),
-);
-
-const flowGate = <T extends TProperties>(members: T, description: string) =>
-  Type.Optional(nullable(Type.Object({ ...members, key: flowKey }), { description }));
-
-const windowLimit = {
-  limit: Type.Integer({ description: '1..10000' }),
-  window: Type.String({ description: 'Duration, 1s to 30d' }),
-};
-
-const FlowSettings = Type.Object({
-  rateLimit: flowGate(windowLimit, 'A queued run over it is recorded as Canceled and does not start'),
-  throttle: flowGate(windowLimit, 'A queued run over it starts in the next window that has room'),
-  debounce: flowGate(
-    {
-      window: Type.String({
-        description: 'Duration, 1s to 30d: how long a queued run waits for another to take its place',
-      }),
-      maxWait: Type.Optional(
-        nullable(
-          Type.String({
-            description: 'Duration, from window to 30d: how long after the first of them one starts at the latest',
-          }),
-        ),
-      ),
-    },
-    'A queued run takes the place of the one that waits. Not with throttle or singleton',
-  ),
-  singleton: flowGate(
-    { mode: Type.Optional(Type.Unsafe<SingletonMode>({ ...openWord(singletonModes), default: 'Skip' })) },
-    'While a queued run waits or executes, others are recorded as Canceled (Skip), or take its place (Replace)',
-  ),
-});
+const FlowSettings = flowSettings('the run request, such as /parameters/customer');
 
 /** Body of create, update and validate. Unknown members are findings of the agent rules, never dropped. */
 export const AgentDefinitionRequest = Type.Object(

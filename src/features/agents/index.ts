@@ -12,8 +12,10 @@ import { agentStore } from './agents.store.ts';
 import type { CodeAgents } from './code-agents.ts';
 import { type EstimateDeps, estimateService } from './estimate.service.ts';
 
+export { compileFlow, flowFindings } from './agent-flow.rules.ts';
 export type { AgentVariant, AgentVariants } from './agent-variants.ts';
-export type { AgentContent } from './agents.content.ts';
+export { type AgentContent, wholeFlow } from './agents.content.ts';
+export { fieldErrors } from './agents.findings.ts';
 export type { AgentReferences } from './agents.rules.ts';
 export type { AgentDefinitionRequest } from './agents.schema.ts';
 export { type CodeAgents, CodeAgentsError, loadCodeAgents, noCodeAgents } from './code-agents.ts';

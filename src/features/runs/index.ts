@@ -303,6 +303,7 @@ export const runsFeature = (deps: RunsDeps) => {
 export { createRunPricing, type RecalculateCosts } from './cost-recalculation.ts';
 export type { EarlierEnd, ItemRuns } from './item-runs.ts';
 export {
+  type ArrivingWork,
   failureError,
   type Launch,
   pauseContextOf,

@@ -4,12 +4,12 @@ import type { CallContext, Handlers, Principal, SignedCall } from '../../core/co
 import type { Span } from '../../core/telemetry/span.ts';
 import { ConditionFailedError } from '../../db/statement.ts';
 import type { TriggerRow } from '../../db/tables/arriving-work.ts';
-import type { Launch } from '../runs/index.ts';
+import type { ArrivingWork, Launch } from '../runs/index.ts';
 import { schemeOf, type TriggerCaller } from './trigger-caller.ts';
 import type { TriggerTelemetry } from './trigger-telemetry.ts';
 import type { createTriggerWindows } from './trigger-window.ts';
 import type { triggerOperations } from './triggers.operations.ts';
-import { bodyText, callIdOf, keptMs, messageIn, slackChallenge } from './triggers.rules.ts';
+import { bodyText, callIdOf, flowOfCall, keptMs, messageIn, slackChallenge } from './triggers.rules.ts';
 import type { TriggerStore } from './triggers.store.ts';
 
 export interface TriggerCallDeps {
@@ -83,6 +83,7 @@ export const createTriggerCalls = (deps: TriggerCallDeps): Accept => {
     row: TriggerRow,
     message: string,
     callId: string,
+    flow: ArrivingWork['flow'],
   ): Promise<string> => {
     const { tenant_id: tenantId, name, target_name: agentName } = row;
     const call = { tenant_id: tenantId, trigger_name: name, call_id: callId };
@@ -107,6 +108,7 @@ export const createTriggerCalls = (deps: TriggerCallDeps): Accept => {
         target: { sessionId },
         work: null,
         arriving: {
+          flow,
           attribution: { userId: null, labels: { source: 'trigger', trigger: name } },
           stored: (runId) => store.acceptance({ ...call, run_id: runId, kept_until: keptUntil }, acceptedAt),
         },
@@ -166,7 +168,7 @@ export const createTriggerCalls = (deps: TriggerCallDeps): Accept => {
     const message = messageIn(text, row);
     const callId = callIdOf(scheme, headers, text);
     if (!(await deps.agentExists(row.tenant_id, row.target_name))) throw targetMissing(row);
-    const runId = await once(row, callId, () => queued(context, span, row, message, callId));
+    const runId = await once(row, callId, () => queued(context, span, row, message, callId, flowOfCall(row, text)));
     const location = `${deps.prefix}/api/runs/${runId}`;
     return {
       status: 202,

@@ -1,10 +1,13 @@
 import { isUtf8 } from 'node:buffer';
 import { AcpError, invalidField } from '../../contract/errors.ts';
+import type { FlowSettings } from '../../contract/flow-settings.ts';
 import { isRecord } from '../../contract/record.ts';
 import { nestsTooDeep } from '../../core/documents/json-depth.ts';
 import { isWebhookId } from '../../core/standard-webhooks.ts';
 import type { SignedHeaders, WebhookSchemeName } from '../../core/webhook-schemes.ts';
 import type { TriggerRow } from '../../db/tables/arriving-work.ts';
+import { compileFlow, fieldErrors, flowFindings, wholeFlow } from '../agents/index.ts';
+import type { ArrivingWork } from '../runs/index.ts';
 import { type InboundTriggerSaveRequest, maxPathNames } from './triggers.schema.ts';
 
 /** Throws `validation-failed` for a path that leads nowhere by its form, and for one that the mode does not read. */
@@ -23,6 +26,34 @@ export const checkedPath = ({
   if (names.some((name) => /[[\]]/.test(name)))
     throw invalidField('payloadPath', 'must name members; it leads into no list');
   return payloadPath;
+};
+
+/** As it is stored. Throws `validation-failed` with every member that no gate can have. */
+export const checkedFlow = ({ flow = null }: Pick<InboundTriggerSaveRequest, 'flow'>): string | null => {
+  if (flow === null) return null;
+  const errors = fieldErrors(flowFindings({ flow: wholeFlow(flow) }));
+  if (errors.length > 0) throw new AcpError('validation-failed', errors[0]?.message ?? '', { details: { errors } });
+  return JSON.stringify(flow);
+};
+
+export const flowOf = ({ flow }: Pick<TriggerRow, 'flow'>): FlowSettings | null =>
+  flow === null ? null : (JSON.parse(flow) as FlowSettings);
+
+const bodyAsJson = (text: string): unknown => {
+  if (nestsTooDeep(text)) return undefined;
+  try {
+    return JSON.parse(text);
+  } catch {
+    // A body may be any text where it is the message; then it has no value at any key.
+    return undefined;
+  }
+};
+
+/** How the run of a call is let in; null: at once. */
+export const flowOfCall = (row: Pick<TriggerRow, 'name' | 'flow'>, text: string): ArrivingWork['flow'] => {
+  const settings = flowOf(row);
+  const flow = settings && compileFlow({ flow: wholeFlow(settings) });
+  return flow && { kind: 'trigger', name: row.name, flow, keyed: bodyAsJson(text) };
 };
 
 const unusable = (message: string): AcpError => new AcpError('trigger-payload-invalid', message);

@@ -1,4 +1,5 @@
 import Type, { type Static } from 'typebox';
+import { flowSettings } from '../../contract/flow-settings.ts';
 import { closed, Labels, namePattern, nullable, oneOf, Time, Uuid } from '../../contract/schema.ts';
 
 const targetKinds = ['Agent', 'Workflow'] as const;
@@ -10,6 +11,8 @@ export const TriggerName = Type.Object({ name: Type.String() });
 export const NewTriggerName = Type.Object({ name: Type.String({ pattern: namePattern }) });
 
 export const maxPathNames = 16;
+
+const TriggerFlow = flowSettings('the body of a call, such as /data/customer', { additionalProperties: false });
 
 export const InboundTriggerSaveRequest = closed(
   {
@@ -35,6 +38,7 @@ export const InboundTriggerSaveRequest = closed(
         }),
       ),
     ),
+    flow: Type.Optional(nullable(TriggerFlow, { description: 'How the runs of its calls are let in' })),
     enabled: Type.Optional(Type.Boolean({ default: true, description: 'Default true' })),
     labels: Type.Optional(Labels),
   },
@@ -54,6 +58,7 @@ export const InboundTrigger = Type.Object(
     resolved: Type.Boolean({ description: 'Whether the configuration key has a value now' }),
     payloadMode: oneOf(payloadModes),
     payloadPath: nullable(Type.String()),
+    flow: nullable(TriggerFlow),
     enabled: Type.Boolean(),
     labels: Labels,
     acceptPath: Type.String({ description: 'Where calls are sent to, below the mount prefix' }),

@@ -7,7 +7,7 @@ import type { TriggerRow } from '../../db/tables/arriving-work.ts';
 import type { AuditLog } from '../audit/index.ts';
 import type { TriggerSecrets } from './trigger-secrets.ts';
 import type { triggerOperations } from './triggers.operations.ts';
-import { checkedPath } from './triggers.rules.ts';
+import { checkedFlow, checkedPath, flowOf } from './triggers.rules.ts';
 import type { InboundTrigger, InboundTriggerSaveRequest } from './triggers.schema.ts';
 import { type TriggerStore, triggerStore } from './triggers.store.ts';
 
@@ -38,6 +38,7 @@ export const triggerService = (deps: TriggerServiceDeps): Omit<Handlers<typeof t
     resolved: secrets.of(row).length > 0,
     payloadMode: row.payload_mode as InboundTrigger['payloadMode'],
     payloadPath: row.payload_path,
+    flow: flowOf(row),
     enabled: row.enabled === 1,
     labels: labelsOf(row),
     acceptPath: `/api/triggers/${encodeURIComponent(row.tenant_id)}/${encodeURIComponent(row.name)}`,
@@ -66,6 +67,7 @@ export const triggerService = (deps: TriggerServiceDeps): Omit<Handlers<typeof t
     async save(context, { params: { name }, body }) {
       const { tenantId } = context;
       const path = checkedPath(body);
+      const flow = checkedFlow(body);
       const key = body.secretConfigurationKey;
       if (!secrets.mayName(tenantId, key)) {
         const message = `must be one name below ${secrets.prefixOf(tenantId)}`;
@@ -84,6 +86,7 @@ export const triggerService = (deps: TriggerServiceDeps): Omit<Handlers<typeof t
           secret_key: key,
           payload_mode: body.payloadMode ?? 'WholeBody',
           payload_path: path,
+          flow,
           labels: labelsText(body.labels),
           enabled: body.enabled === false ? 0 : 1,
           created_at: at,

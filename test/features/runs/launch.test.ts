@@ -181,7 +181,7 @@ const asked = {
     ...inSession,
     kind: 'queued',
     isStreaming: false,
-    arriving: { attribution: { userId: null, labels: { source: 'trigger' } }, stored: () => [] },
+    arriving: { attribution: { userId: null, labels: { source: 'trigger' } }, stored: () => [], flow: null },
   },
   judge: {
     ...inSession,

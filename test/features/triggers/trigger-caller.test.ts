@@ -15,6 +15,7 @@ const row = (name: string, more: Partial<TriggerRow> = {}): TriggerRow => ({
   secret_key: 'Service:TriggerSecrets:crm',
   payload_mode: 'WholeBody',
   payload_path: null,
+  flow: null,
   labels: null,
   enabled: 1,
   last_accepted_at: null,

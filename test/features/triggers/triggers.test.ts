@@ -23,6 +23,7 @@ forEachService(
       resolved: true,
       payloadMode: 'WholeBody',
       payloadPath: null,
+      flow: null,
       enabled: true,
       labels: {},
       acceptPath: '/api/triggers/default/b.ticket',

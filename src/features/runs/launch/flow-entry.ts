@@ -1,10 +1,19 @@
 import type { Statement } from '../../../db/statement.ts';
 import type { Storage } from '../../../db/storage.ts';
-import type { UnitOfWork } from '../../../db/unit-of-work.ts';
-import type { AgentFlow, WindowLimit } from '../../../engine/compiled-agent.ts';
+import type { WindowLimit } from '../../../engine/compiled-agent.ts';
 import { type FlowStore, flowStore, type JobHold, jobStore, type LastEntered } from '../../jobs/index.ts';
 import type { DropRun } from './dropped-run.ts';
-import { type Drop, debounced, lineId, overRateLimit, replaced, skipped, throttled, windowId } from './flow.rules.ts';
+import {
+  type Drop,
+  debounced,
+  type FlowSource,
+  lineId,
+  overRateLimit,
+  replaced,
+  skipped,
+  throttled,
+  windowId,
+} from './flow.rules.ts';
 import type { QueuedRun } from './queued-run.ts';
 
 /** What a run of another one's key ends as it takes its place. */
@@ -40,7 +49,7 @@ const forgottenAfterMs = 7_200_000;
 
 /** Leaves the unit with nothing written or counted: the run is not let in, or another one has to go first. */
 class NotLetIn extends Error {
-  readonly why: Drop | Omit<Replaced, 'tenantId'>;
+  readonly why: Drop | { readonly run: Omit<Replaced, 'tenantId'>; readonly drop: Drop };
 
   constructor(why: NotLetIn['why']) {
     super('The run is not let in.');
@@ -49,15 +58,17 @@ class NotLetIn extends Error {
 }
 
 /** Throws while the run of the key that was let in last keeps one out that comes now. */
-const refuseBehind = (flow: AgentFlow, { runId, agentName }: QueuedRun, last: LastEntered): void => {
-  const { singleton } = flow;
+const refuseBehind = (source: FlowSource, { runId }: QueuedRun, last: LastEntered): void => {
+  const { singleton } = source.flow;
   const isWaiting = last.status === 'Pending';
   // A debounce is over once its run has begun, tried again or not.
   const isThere = singleton === null ? isWaiting && last.attempt === 0 : last.status !== null;
   if (!isThere || last.jobId === runId) return;
-  if (singleton?.mode === 'Skip') throw new NotLetIn(skipped(agentName, singleton));
+  if (singleton?.mode === 'Skip') throw new NotLetIn(skipped(source, singleton));
   // Of two that come at once the later one stays, whichever is stored first.
-  throw new NotLetIn(last.jobId > runId ? replaced(agentName, flow) : { runId: last.jobId, isWaiting });
+  throw new NotLetIn(
+    last.jobId > runId ? replaced(source) : { run: { runId: last.jobId, isWaiting }, drop: replaced(source) },
+  );
 };
 
 /** Lets runs into the queue as the flow of their agent has it. */
@@ -73,62 +84,70 @@ export const createFlowEntry = ({ storage, write, flows }: FlowEntryDeps) => {
 
   /** Takes the key of a run; what it waits for then. `asked`: runs that were asked to end, and are not waited for. */
   const enterLine = async (
-    stores: UnitOfWork,
-    flow: AgentFlow,
+    line: FlowStore,
+    source: FlowSource,
     run: QueuedRun,
     asked: ReadonlySet<string>,
   ): Promise<JobHold | null> => {
-    const { runId, tenantId, agentName, now, payload } = run;
-    const { debounce, singleton } = flow;
+    const { runId, tenantId, now } = run;
+    const { debounce, singleton } = source.flow;
     const key = (singleton ?? debounce)?.key;
     if (key === undefined) return null;
-    const line = stores(flowStore);
-    const id = lineId(singleton === null ? 'debounce' : 'singleton', tenantId, agentName, key, payload.request);
+    const id = lineId(singleton === null ? 'debounce' : 'singleton', tenantId, source, key);
     const last = await line.last(id, tenantId, runId, now);
-    if (!asked.has(last.jobId)) refuseBehind(flow, run, last);
+    if (!asked.has(last.jobId)) refuseBehind(source, run, last);
     const since = asked.has(last.jobId) && last.status === null ? last.since : now;
     await line.enter(id, runId, since);
-    return debounce && debounced(agentName, debounce, now, since);
+    return debounce && debounced(source, debounce, now, since);
   };
 
-  /** What a run that is let in waits for; null: nothing. Throws NotLetIn. */
+  /**
+   * What a run that is let in waits for; null: nothing. Throws NotLetIn. Rows are locked gate by gate and in the order of
+   * the sources, so that no two wait for each other.
+   */
   const enter = async (
-    stores: UnitOfWork,
-    flow: AgentFlow,
+    line: FlowStore,
+    sources: readonly FlowSource[],
     run: QueuedRun,
     asked: ReadonlySet<string>,
   ): Promise<JobHold | null> => {
-    const { tenantId, agentName, now, payload } = run;
-    const { rateLimit, throttle } = flow;
-    const use = (gate: 'rateLimit' | 'throttle', limit: WindowLimit) => ({
-      id: windowId(gate, tenantId, agentName, limit, payload.request),
+    const { tenantId, now } = run;
+    const use = (gate: 'rateLimit' | 'throttle', source: FlowSource, limit: WindowLimit) => ({
+      id: windowId(gate, tenantId, source, limit),
       ...{ tenantId, now, limit: limit.limit, windowMs: limit.windowMs },
     });
-    const windows = stores(flowStore);
-    if (rateLimit !== null && !(await windows.use(use('rateLimit', rateLimit))))
-      throw new NotLetIn(overRateLimit(agentName, rateLimit));
-    const hold = await enterLine(stores, flow, run, asked);
-    if (throttle === null) return hold;
-    return throttled(agentName, throttle, now, await windows.reserve(use('throttle', throttle)));
+    const holds: (JobHold | null)[] = [];
+    for (const source of sources) {
+      const { rateLimit } = source.flow;
+      if (rateLimit !== null && !(await line.use(use('rateLimit', source, rateLimit))))
+        throw new NotLetIn(overRateLimit(source, rateLimit));
+    }
+    for (const source of sources) holds.push(await enterLine(line, source, run, asked));
+    for (const source of sources) {
+      const { throttle } = source.flow;
+      if (throttle !== null)
+        holds.push(throttled(source, throttle, now, await line.reserve(use('throttle', source, throttle))));
+    }
+    return holds.reduce((latest, hold) => ((hold?.until ?? 0) > (latest?.until ?? 0) ? hold : latest), null);
   };
 
   /** Stores the run, or that it was dropped: when it may start, or null when it may not. */
   return async (
-    flow: AgentFlow,
+    sources: readonly FlowSource[],
     run: QueuedRun,
     { rows, place, arrival }: EntryWrites,
     { drop, replace }: FlowDoors,
   ): Promise<number | null> => {
-    const { tenantId, agentName, now, payload } = run;
+    const { tenantId, now } = run;
     await forget(now);
-    const { key } = flow.rateLimit ?? flow.throttle ?? flow.singleton ?? flow.debounce ?? { key: null };
-    const line = lineId('singleton', tenantId, agentName, key, payload.request);
+    // Those of one source are few at a time where they would wait for each other in the store.
+    const line = sources.map(({ kind, name }) => `${tenantId} ${kind} ${name}`).join();
     const asked = new Set<string>();
     // Again while another one had to go first: each round ends one.
     for (;;) {
       try {
         const hold = await storage.transaction(async (stores) => {
-          const found = await enter(stores, flow, run, asked);
+          const found = await enter(stores(flowStore), sources, run, asked);
           // One that waits for its time holds nobody in its session up until then.
           await stores.write([...arrival, ...rows, ...(found === null ? place : [])]);
           if (found !== null) await stores(jobStore).hold(run.runId, found);
@@ -144,8 +163,8 @@ export const createFlowEntry = ({ storage, write, flows }: FlowEntryDeps) => {
           dropped.stored();
           return null;
         }
-        asked.add(why.runId);
-        await replace({ tenantId, ...why }, replaced(agentName, flow));
+        asked.add(why.run.runId);
+        await replace({ tenantId, ...why.run }, why.drop);
       }
     }
   };

@@ -1,5 +1,4 @@
 import { createHash } from 'node:crypto';
-import type { AgentRunRequest } from '../../../contract/run-request.ts';
 import { formatDuration } from '../../../core/config/duration.ts';
 import { valueAtPointer } from '../../../core/documents/json-pointer.ts';
 import type { DropCause } from '../../../engine/active-run.ts';
@@ -19,9 +18,19 @@ export interface Drop {
 /** What the job of such a run says. */
 export const jobReason = ({ type, message }: RunFailure): JobReason => ({ code: type.replaceAll('_', '-'), message });
 
+/** What has a flow, and where its keys lead into: the run request of an agent, the body of a trigger's call. */
+export interface FlowSource {
+  readonly kind: 'agent' | 'trigger';
+  readonly name: string;
+  readonly flow: AgentFlow;
+  readonly keyed: unknown;
+}
+
+const named = ({ kind, name }: FlowSource): string => `${kind} "${name}"`;
+
 /** The key of a request as JSON, so that 1 and "1" are two; nothing where the pointer leads to no plain value. */
-const keyOf = (request: AgentRunRequest, pointer: string | null): string => {
-  const value = pointer === null ? undefined : valueAtPointer(request, pointer);
+const keyOf = (keyed: unknown, pointer: string | null): string => {
+  const value = pointer === null ? undefined : valueAtPointer(keyed, pointer);
   return typeof value === 'string' || typeof value === 'number' || typeof value === 'boolean'
     ? JSON.stringify(value)
     : '';
@@ -34,66 +43,65 @@ const hashOf = (...parts: readonly unknown[]): string =>
 export const windowId = (
   gate: 'rateLimit' | 'throttle',
   tenantId: string,
-  agentName: string,
+  { kind, name, keyed }: FlowSource,
   { windowMs, key }: WindowLimit,
-  request: AgentRunRequest,
-): string => hashOf(tenantId, 'agent', agentName, gate, windowMs, key, keyOf(request, key));
+): string => hashOf(tenantId, kind, name, gate, windowMs, key, keyOf(keyed, key));
 
 /** Names what runs of one key have to themselves. Another key begins anew. */
 export const lineId = (
   gate: 'debounce' | 'singleton',
   tenantId: string,
-  agentName: string,
+  { kind, name, keyed }: FlowSource,
   key: string | null,
-  request: AgentRunRequest,
-): string => hashOf(tenantId, 'agent', agentName, gate, key, keyOf(request, key));
+): string => hashOf(tenantId, kind, name, gate, key, keyOf(keyed, key));
 
 const forEach = (key: string | null): string => (key === null ? '' : ` for each value at ${key}`);
 const allowed = ({ limit, windowMs, key }: WindowLimit): string =>
   `${limit} in ${formatDuration(windowMs)}${forEach(key)}`;
 
 /** Why a run over the limit did not start. Names the key and never its value, which the request holds. */
-export const overRateLimit = (agentName: string, limit: WindowLimit): Drop => ({
+export const overRateLimit = (source: FlowSource, limit: WindowLimit): Drop => ({
   cause: 'RateLimited',
   failure: new RunFailure(
     'Canceled',
     'flow_rate_limited',
-    `The rateLimit of agent "${agentName}" allows ${allowed(limit)}.`,
+    `The rateLimit of ${named(source)} allows ${allowed(limit)}.`,
   ),
 });
 
 /** Why a run waits for its window; null: its window is open. */
-export const throttled = (agentName: string, limit: WindowLimit, now: number, until: number): JobHold | null =>
+export const throttled = (source: FlowSource, limit: WindowLimit, now: number, until: number): JobHold | null =>
   until <= now
     ? null
-    : { until, code: 'flow-throttled', message: `The throttle of agent "${agentName}" allows ${allowed(limit)}.` };
+    : { until, code: 'flow-throttled', message: `The throttle of ${named(source)} allows ${allowed(limit)}.` };
 
 /** Why a run waits for others that may take its place; null: the first of them has waited long enough. */
 export const debounced = (
-  agentName: string,
+  source: FlowSource,
   { windowMs, maxWaitMs, key }: Debounce,
   now: number,
   since: number,
 ): JobHold | null => {
   const until = Math.min(now + windowMs, maxWaitMs === null ? Number.POSITIVE_INFINITY : since + maxWaitMs);
-  const waits = `The debounce of agent "${agentName}" waits ${formatDuration(windowMs)} for a later run${forEach(key)}.`;
+  const waits = `The debounce of ${named(source)} waits ${formatDuration(windowMs)} for a later run${forEach(key)}.`;
   return until <= now ? null : { until, code: 'flow-debounced', message: waits };
 };
 
-const one = (agentName: string, { key }: Singleton): string =>
-  `The singleton of agent "${agentName}" has one run at a time${forEach(key)}`;
+const one = (source: FlowSource, { key }: Singleton): string =>
+  `The singleton of ${named(source)} has one run at a time${forEach(key)}`;
 
-export const skipped = (agentName: string, singleton: Singleton): Drop => ({
+export const skipped = (source: FlowSource, singleton: Singleton): Drop => ({
   cause: 'Skipped',
-  failure: new RunFailure('Canceled', 'flow_skipped', `${one(agentName, singleton)}, and another one was there.`),
+  failure: new RunFailure('Canceled', 'flow_skipped', `${one(source, singleton)}, and another one was there.`),
 });
 
 /** Of a run whose place a later one takes. */
-export const replaced = (agentName: string, { debounce, singleton }: AgentFlow): Drop => {
+export const replaced = (source: FlowSource): Drop => {
+  const { debounce, singleton } = source.flow;
   const why =
     singleton === null
-      ? `The debounce of agent "${agentName}" starts the last run${forEach(debounce?.key ?? null)}`
-      : one(agentName, singleton);
+      ? `The debounce of ${named(source)} starts the last run${forEach(debounce?.key ?? null)}`
+      : one(source, singleton);
   return {
     cause: 'Replaced',
     failure: new RunFailure('Canceled', 'flow_replaced', `${why}, and a later one took its place.`),

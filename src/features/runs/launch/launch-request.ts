@@ -4,6 +4,7 @@ import type { RunTarget } from '../../../core/caller/run-authorization.ts';
 import type { CallContext } from '../../../core/context.ts';
 import type { Statement } from '../../../db/statement.ts';
 import type { RunJob, RunPlan } from '../../../engine/active-run.ts';
+import type { FlowSource } from './flow.rules.ts';
 
 /** Who a run is for. */
 export type RunOwner = Pick<RunPlan, 'userId' | 'labels' | 'ownerId'>;
@@ -29,6 +30,8 @@ export interface ArrivingWork {
   readonly attribution: RunAttribution;
   /** Written together with the run and its job, or not at all. */
   readonly stored: (runId: string) => readonly Statement[];
+  /** How it is let in, beside the flow of its agent; null: at once. */
+  readonly flow: FlowSource | null;
 }
 
 /** What a caller asks for. */

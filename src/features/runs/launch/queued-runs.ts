@@ -12,6 +12,7 @@ import { retryDelayMs } from '../../../scheduler/retry-delay.ts';
 import type { FlowStore, JobStore } from '../../jobs/index.ts';
 import type { QueuedPlaces } from '../../sessions/index.ts';
 import type { RunStore } from '../runs.store.ts';
+import type { FlowSource } from './flow.rules.ts';
 import { createFlowEntry, type FlowDoors } from './flow-entry.ts';
 import type { LaunchRequest, RunOwner } from './launch-request.ts';
 import {
@@ -69,7 +70,7 @@ export const createQueuedRuns = (deps: QueuedRunsDeps) => {
 
   const laneOf = (handlerKey: string): string => settings.laneByHandlerKey[handlerKey] ?? 'default';
   return {
-    /** Stores an accepted run with its job; one that the flow of its agent does not let in as dropped. */
+    /** Stores an accepted run with its job; one that a flow does not let in as dropped. */
     async accept(
       { context, agentName, body, arriving }: LaunchRequest,
       runId: string,
@@ -97,10 +98,14 @@ export const createQueuedRuns = (deps: QueuedRunsDeps) => {
       const run = { runId, tenantId: context.tenantId, agentName, handlerKey: agentRunKey, lane, now, payload };
       const arrival = arriving?.stored(runId) ?? [];
       let startsAt: number | null = now;
-      if (agent.flow === null) await deps.batch.write([...arrival, ...writesOf(run)]);
+      const sources: FlowSource[] = [
+        ...(agent.flow === null ? [] : [{ kind: 'agent' as const, name: agentName, flow: agent.flow, keyed: body }]),
+        ...(arriving?.flow == null ? [] : [arriving.flow]),
+      ];
+      if (sources.length === 0) await deps.batch.write([...arrival, ...writesOf(run)]);
       else {
         const writes = { arrival, rows: rowsOf(run), place: placeStatements({ queuedPlaces }, run) };
-        startsAt = await enter(agent.flow, run, writes, doors);
+        startsAt = await enter(sources, run, writes, doors);
       }
       if (startsAt === null) return;
       tellQueued(deps.listeners, run);
