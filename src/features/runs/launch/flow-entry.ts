@@ -13,6 +13,7 @@ import {
   skipped,
   throttled,
   windowId,
+  workLine,
 } from './flow.rules.ts';
 import type { QueuedRun } from './queued-run.ts';
 
@@ -140,8 +141,7 @@ export const createFlowEntry = ({ storage, write, flows }: FlowEntryDeps) => {
   ): Promise<number | null> => {
     const { tenantId, now } = run;
     await forget(now);
-    // Those of one source are few at a time where they would wait for each other in the store.
-    const line = sources.map(({ kind, name }) => `${tenantId} ${kind} ${name}`).join();
+    const line = workLine(tenantId, sources);
     const asked = new Set<string>();
     // Again while another one had to go first: each round ends one.
     for (;;) {

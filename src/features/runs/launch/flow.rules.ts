@@ -55,6 +55,15 @@ export const lineId = (
   key: string | null,
 ): string => hashOf(tenantId, kind, name, gate, key, keyOf(keyed, key));
 
+/** Units of one line would wait for each other in the store; this process executes one after another. */
+export const workLine = (tenantId: string, sources: readonly FlowSource[]): string =>
+  sources
+    .map((source) => {
+      const { rateLimit, throttle, debounce, singleton } = source.flow;
+      return lineId('singleton', tenantId, source, (rateLimit ?? throttle ?? debounce ?? singleton)?.key ?? null);
+    })
+    .join();
+
 const forEach = (key: string | null): string => (key === null ? '' : ` for each value at ${key}`);
 const allowed = ({ limit, windowMs, key }: WindowLimit): string =>
   `${limit} in ${formatDuration(windowMs)}${forEach(key)}`;
