@@ -59,7 +59,7 @@ forEachService(
     await app.clock.advance(20_000);
     assert.equal((await jobOf(app, second)).status, 'Pending');
     await app.clock.advance(8_000);
-    await eventually('the second has run', async () => (await getRun(app.client, second)).status === 'Completed');
+    await eventually('the second has run', async () => (await jobOf(app, second)).status === 'Completed');
     const { status, errorCode, errorMessage, startedAt } = await jobOf(app, second);
     assert.deepEqual([status, errorCode, errorMessage], ['Completed', null, null]);
     assert.ok((startedAt ?? '') >= (windows[0] ?? ''), String(startedAt));
