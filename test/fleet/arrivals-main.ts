@@ -36,6 +36,9 @@ console.log(
 );
 for (const { from, to } of standstills) console.log(`The machine stood still for ${Math.round((to - from) / 1000)} s.`);
 for (const error of new Set(errors)) console.log(`logged: ${error.slice(0, 300)}`);
-for (const { name, about } of violations.slice(0, 50)) console.log(`FOUND ${name}: ${about}`);
+for (const [name, same] of Map.groupBy(violations, (violation) => violation.name)) {
+  console.log(`FOUND ${name}, ${same.length} times`);
+  for (const { about } of same.slice(0, 10)) console.log(`  ${about}`);
+}
 console.log(violations.length === 0 ? 'Nothing was lost or done twice.' : `${violations.length} violations.`);
 process.exitCode = violations.length === 0 ? 0 : 1;
