@@ -8,6 +8,7 @@ import {
 } from '../../support/app.ts';
 import { testClock } from '../../support/clock.ts';
 import { eventually } from '../../support/eventually.ts';
+import { openApprovals, queueWaiting } from '../approvals/approval-world.ts';
 import { daily, saveQuota, verify } from '../quotas/quota-calls.ts';
 import {
   callsTools,
@@ -21,8 +22,8 @@ import {
   waitingSetup,
 } from '../runs/run-calls.ts';
 import { acceptedRun, openTriggers, outcomeOf, saveTrigger } from '../triggers/trigger-world.ts';
+import { at, enqueueAll, jobOf, queueOnly, seen, standing } from './flow-world.ts';
 
-const at = Date.parse('2026-03-01T10:30:33.000Z');
 const after = (seconds: number): string => new Date(at + seconds * 1000).toISOString();
 const debounce = (more: object = {}) => [
   { name: 'helper', flow: { debounce: { window: '10s', key: '/message', ...more } } },
@@ -30,23 +31,7 @@ const debounce = (more: object = {}) => [
 const singleton = (mode: 'Skip' | 'Replace' | undefined, more: object = {}) => [
   { name: 'helper', flow: { singleton: { ...(mode ? { mode } : {}), key: '/parameters/customer' }, ...more } },
 ];
-const queueOnly = { Scheduling: { RunWorker: false } } as const;
-const standing = (): Pick<AppSetup, 'clock'> => ({ clock: testClock({ at, stands: true }) });
 
-const jobOf = async ({ client }: Pick<TestApp, 'client'>, id: string) =>
-  (await client.jobs.get({ params: { id } })).body.job;
-const seen = async (app: Pick<TestApp, 'client'>, ids: readonly string[]) =>
-  Promise.all(
-    ids.map(async (id) => {
-      const { status, errorCode } = await jobOf(app, id);
-      return `${status} ${errorCode}`;
-    }),
-  );
-const enqueueAll = async (app: Pick<TestApp, 'client'>, messages: readonly string[]) => {
-  const ids: string[] = [];
-  for (const message of messages) ids.push(await enqueue(app.client, 'helper', message));
-  return ids;
-};
 const causeOf = ({ data }: { readonly data: string }): unknown =>
   (JSON.parse(data) as { readonly cause?: string }).cause;
 const completes = (app: TestApp, id: string) =>
@@ -147,7 +132,7 @@ forEachDurableService('FLOW debounce: who waits is remembered over a restart', a
   const next = await open({
     folder: first.folder,
     service: queueOnly,
-    clock: testClock({ at: at + 9000, stands: true }),
+    ...standing(at + 9000),
   });
   const [id = ''] = await enqueueAll(next, ['a']);
   assert.deepEqual(await seen(next, [before, id]), ['Canceled flow-replaced', 'Pending flow-debounced']);
@@ -240,6 +225,21 @@ forEachService('FLOW singleton: a later run has one that executes stopped, and i
   assert.equal(causes.at(-1), 'Replaced');
 });
 
+forEachService('FLOW singleton: one that a worker has, in line for its session, ends at once', async (open) => {
+  const gate = new Gate();
+  const app = await open(waiting(gate, 'Replace'));
+  const sessionId = 's';
+  const holder = runJson(app.client, 'helper', { message: 'wait', sessionId });
+  await gate.reached;
+  const first = await enqueue(app.client, 'helper', { message: 'Hi', sessionId, concurrency: 'Enqueue' });
+  await completes(app, await enqueue(app.client, 'helper', 'Hi'));
+  assert.equal((await getRun(app.client, first)).status, 'Canceled');
+  await eventually('its job, too', async () => (await jobOf(app, first)).status === 'Canceled');
+  assert.deepEqual(await seen(app, [first]), ['Canceled flow-replaced']);
+  gate.open();
+  assert.equal((await holder).status, 'Completed');
+});
+
 forEachSharedService('FLOW singleton: one that another process executes is stopped, too', async (open) => {
   const gate = new Gate();
   const one = await open(waiting(gate, 'Replace'));
@@ -277,3 +277,11 @@ forEachService(
     }
   },
 );
+
+forEachService('FLOW singleton: a run that waits for an approval keeps no other out', async (open) => {
+  const app = await openApprovals(open, { agent: { flow: { singleton: { mode: 'Skip' } } } });
+  const { runId } = await queueWaiting(app, 's', ['pay']);
+  await eventually('its job has ended', async () => (await jobOf(app, runId)).status === 'Completed');
+  await completes(app, await enqueue(app.client, 'helper', 'Hi'));
+  assert.equal((await getRun(app.client, runId)).status, 'AwaitingApproval');
+});

@@ -1,30 +1,16 @@
 import assert from 'node:assert/strict';
-import {
-  type AppSetup,
-  forEachDurableService,
-  forEachService,
-  forEachSharedService,
-  type TestApp,
-} from '../../support/app.ts';
+import { forEachDurableService, forEachService, forEachSharedService } from '../../support/app.ts';
 import { testClock } from '../../support/clock.ts';
 import { eventually } from '../../support/eventually.ts';
 import { daily, saveQuota, verify } from '../quotas/quota-calls.ts';
 import { enqueue, getRun, readEvents, refusal, runJson } from '../runs/run-calls.ts';
 import { acceptedRun, openTriggers, outcomeOf, saveTrigger } from '../triggers/trigger-world.ts';
 import { messages, receiver, save as saveWebhook, webhookSetup } from '../webhooks/webhook-world.ts';
+import { at, enqueueAll, jobOf, minuteMs, queueOnly, standing, statuses } from './flow-world.ts';
 
-const minuteMs = 60_000;
-const at = Date.parse('2026-03-01T10:30:33.000Z');
 const limited = (limit: number, key: string | null = '/message') => [
   { name: 'helper', flow: { rateLimit: { limit, window: '1m', key } } },
 ];
-const queueOnly = { Scheduling: { RunWorker: false } } as const;
-const standing = (): Pick<AppSetup, 'clock'> => ({ clock: testClock({ at, stands: true }) });
-
-const jobOf = async ({ client }: Pick<TestApp, 'client'>, id: string) =>
-  (await client.jobs.get({ params: { id } })).body.job;
-const statuses = async ({ client }: Pick<TestApp, 'client'>, ids: readonly string[]) =>
-  Promise.all(ids.map(async (id) => (await getRun(client, id)).status));
 
 forEachService(
   'FLOW rateLimit: a run over it is answered as queued, and its record says why it never was',
@@ -110,16 +96,14 @@ forEachDurableService('FLOW WEBHOOK-16 rateLimit: what was dropped is told as ca
 forEachService('FLOW rateLimit: what is no text, number or truth value is one key', async (open) => {
   const app = await open({ agents: limited(1, '/parameters/n'), service: queueOnly, ...standing() });
   const none = [{ message: 'a' }, { message: 'b', parameters: null }];
-  const ids: string[] = [];
-  for (const body of none) ids.push(await enqueue(app.client, 'helper', body));
+  const ids = await enqueueAll(app, none);
   assert.deepEqual(await statuses(app, ids), ['Queued', 'Canceled']);
 });
 
 forEachService('FLOW rateLimit: what was dropped counts for no quota, and gives its place back', async (open) => {
   const app = await open({ agents: limited(1), service: queueOnly, clock: testClock({ at }) });
   await saveQuota(app.client, { period: 'Daily', maxRuns: 2 });
-  const ids: string[] = [];
-  for (const message of ['a', 'a', 'a', 'a', 'b']) ids.push(await enqueue(app.client, 'helper', message));
+  const ids = await enqueueAll(app, ['a', 'a', 'a', 'a', 'b']);
   assert.deepEqual(await statuses(app, ids), ['Queued', 'Canceled', 'Canceled', 'Canceled', 'Queued']);
   assert.equal((await daily(app.client))?.runs, 2);
   assert.equal((await verify(app.client)).matches, true);

@@ -1,38 +1,20 @@
 import assert from 'node:assert/strict';
-import {
-  type AppSetup,
-  forEachDurableService,
-  forEachService,
-  forEachSharedService,
-  type TestApp,
-} from '../../support/app.ts';
+import { forEachDurableService, forEachService, forEachSharedService, type TestApp } from '../../support/app.ts';
 import { testClock } from '../../support/clock.ts';
 import { eventually } from '../../support/eventually.ts';
 import { enqueue, getRun, refusal, runJson } from '../runs/run-calls.ts';
 import { acceptedRun, openTriggers, saveTrigger } from '../triggers/trigger-world.ts';
+import { at, enqueueAll, jobOf, minuteMs, queueOnly, standing } from './flow-world.ts';
 
-const minuteMs = 60_000;
-// Its window of a minute ends 27 s later.
-const at = Date.parse('2026-03-01T10:30:33.000Z');
 const windows = Array.from({ length: 6 }, (_, n) => new Date(at + 27_000 + n * minuteMs).toISOString());
 const now = new Date(at).toISOString();
 
 const throttled = (limit: number, key: string | null = '/message', more: object = {}) => [
   { name: 'helper', flow: { throttle: { limit, window: '1m', key }, ...more } },
 ];
-const queueOnly = { Scheduling: { RunWorker: false } } as const;
-const standing = (): Pick<AppSetup, 'clock'> => ({ clock: testClock({ at, stands: true }) });
 
-const jobOf = async ({ client }: Pick<TestApp, 'client'>, id: string) =>
-  (await client.jobs.get({ params: { id } })).body.job;
 const starts = async (app: TestApp, ids: readonly string[]) =>
   Promise.all(ids.map(async (id) => (await jobOf(app, id)).scheduledFor));
-const enqueueAll = async (app: TestApp, messages: readonly string[]) => {
-  const ids: string[] = [];
-  for (const message of messages) ids.push(await enqueue(app.client, 'helper', message));
-  return ids;
-};
-
 forEachService(
   'FLOW throttle: a run over it waits for its window, and its job says until when and why',
   async (open) => {
