@@ -33,7 +33,8 @@ export interface FailedStart {
   readonly isCounted?: boolean;
 }
 
-type Closing =
+/** How a run ends that no engine executes. */
+export type Closing =
   /** `keepsTurn`: another run goes on with what is stored of the turn. */
   | { readonly status: 'Failed'; readonly failure: RunFailure; readonly keepsTurn?: boolean }
   | {

@@ -5,13 +5,12 @@ import type { RunRow } from '../../db/tables.ts';
 import type { LiveRuns } from '../../engine/lifecycle/index.ts';
 import type { RunJournal } from '../../engine/record/index.ts';
 import { RunFailure } from '../../engine/run-failure.ts';
-import { type JobStore, type JobWork, jobStore } from '../jobs/index.ts';
+import { type JobReason, type JobStore, type JobWork, jobStore } from '../jobs/index.ts';
 import type { QueuedPlaces, SessionAccess, SessionPlaces } from '../sessions/index.ts';
-import type { DetachedRuns } from './detached-runs.ts';
+import type { Closing, DetachedRuns } from './detached-runs.ts';
 import {
   type ContinuationPayload,
   continuationKey,
-  type Drop,
   type FlowDoors,
   isQueuedRun,
   jobReason,
@@ -49,42 +48,43 @@ const sourceOf = (job: JobRow, jobs: Pick<JobStore, 'payloadOf'>): string | null
 
 /** Queued runs and their jobs, which end together. */
 export const createRunJobs = (deps: RunJobDeps): RunJobs => {
-  const cancelQueued: RunJobs['cancelQueued'] = async (row, actor) => {
-    const failure = new RunFailure('Canceled', 'canceled', 'The run was canceled.');
-    const closing = { status: 'Canceled', failure, canceledBy: actor } as const;
+  /** `why`: what its job says of it. */
+  const closeQueued = async (row: RunRow, closing: Closing, why: JobReason | null): Promise<boolean> => {
     const jobId = isQueuedRun(row) ? row.job_id : null;
-    // Without the job when a worker has it already; its run has not started while the row is Queued.
     const closed =
       (jobId !== null &&
-        (await deps.detached.close(row, closing, (stores) => stores(jobStore).cancelPending(jobId, deps.now())))) ||
-      (await deps.detached.close(row, closing));
-    // Without a job it is in line for its session in some process, which answers its caller.
-    if (closed && jobId === null) await deps.cancels.tellClosed(row.id, actor);
+        (await deps.detached.close(row, closing, (stores) =>
+          stores(jobStore).cancelPending(jobId, deps.now(), why),
+        ))) ||
+      // A worker has the job already, and ends it; its run has not started while the row is Queued.
+      (await deps.detached.close(row, closing, async (stores) => {
+        if (jobId !== null && why !== null) await stores(jobStore).explain(jobId, why);
+      }));
     if (closed) deps.sessions.closed({ tenantId: row.tenant_id, sessionId: row.session_id, runId: row.id });
     return closed;
   };
 
-  const closeWaiting = async (row: RunRow, { cause, failure }: Drop): Promise<boolean> => {
-    const closing = { status: 'Canceled', failure, canceledBy: null, cause } as const;
-    const closed = await deps.detached.close(row, closing, (stores) =>
-      stores(jobStore).cancelPending(row.id, deps.now(), jobReason(failure)),
-    );
-    if (closed) deps.sessions.closed({ tenantId: row.tenant_id, sessionId: row.session_id, runId: row.id });
+  const cancelQueued: RunJobs['cancelQueued'] = async (row, actor) => {
+    const failure = new RunFailure('Canceled', 'canceled', 'The run was canceled.');
+    const closed = await closeQueued(row, { status: 'Canceled', failure, canceledBy: actor }, null);
+    // Without a job it is in line for its session in some process, which answers its caller.
+    if (closed && !isQueuedRun(row)) await deps.cancels.tellClosed(row.id, actor);
     return closed;
   };
 
   return {
     cancelQueued,
-    async replace({ tenantId, runId, isWaiting }, why) {
+    async replace({ tenantId, runId, stops }, { cause, failure }) {
+      const why = jobReason(failure);
       const row = await deps.store.get(tenantId, runId);
-      if (row === undefined) return;
-      if (isWaiting) {
-        if (row.status === 'Queued') await closeWaiting(row, why);
-        return;
-      }
-      await deps.jobs.explain(runId, jobReason(why.failure));
       const active = deps.engine.active(runId);
-      if (active !== undefined) deps.engine.cancel(active, 'Replaced', null);
+      const closing = { status: 'Canceled', failure, canceledBy: null, cause } as const;
+      if (active === undefined && row?.status === 'Queued' && (await closeQueued(row, closing, why))) return;
+      if (!stops) return;
+      await deps.jobs.explain(runId, why);
+      // A worker may have started it in between.
+      const started = active ?? deps.engine.active(runId);
+      if (started !== undefined) deps.engine.cancel(started, 'Replaced', null);
       // Whoever has the job looks for requests as it renews its lease, told of this one or not.
       else if ((await deps.cancels.ask(tenantId, runId, 'Replaced', null)) === 'off')
         await deps.jobs.requestCancel(runId, null, deps.now());

@@ -21,12 +21,13 @@ import type { QueuedRun } from './queued-run.ts';
 export interface Replaced {
   readonly tenantId: string;
   readonly runId: string;
-  readonly isWaiting: boolean;
+  /** True: it is stopped where it executes; false: one that has begun goes on. */
+  readonly stops: boolean;
 }
 
 export interface FlowDoors {
   readonly drop: DropRun;
-  /** Closes a run that waits, or asks for the end of one that executes. Returns when that is done, or can be no more. */
+  /** Closes a run that waits, or asks for the end of one that executes. */
   readonly replace: (run: Replaced, why: Drop) => Promise<void>;
 }
 
@@ -61,15 +62,13 @@ class NotLetIn extends Error {
 /** Throws while the run of the key that was let in last keeps one out that comes now. */
 const refuseBehind = (source: FlowSource, { runId }: QueuedRun, last: LastEntered): void => {
   const { singleton } = source.flow;
-  const isWaiting = last.status === 'Pending';
   // A debounce is over once its run has begun, tried again or not.
-  const isThere = singleton === null ? isWaiting && last.attempt === 0 : last.status !== null;
+  const isThere = singleton === null ? last.status === 'Pending' && last.attempt === 0 : last.status !== null;
   if (!isThere || last.jobId === runId) return;
   if (singleton?.mode === 'Skip') throw new NotLetIn(skipped(source, singleton));
   // Of two that come at once the later one stays, whichever is stored first.
-  throw new NotLetIn(
-    last.jobId > runId ? replaced(source) : { run: { runId: last.jobId, isWaiting }, drop: replaced(source) },
-  );
+  const drop = replaced(source);
+  throw new NotLetIn(last.jobId > runId ? drop : { run: { runId: last.jobId, stops: singleton !== null }, drop });
 };
 
 /** Lets runs into the queue as the flow of their agent has it. */

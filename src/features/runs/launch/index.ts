@@ -1,6 +1,6 @@
 export { type ChildPlanDeps, createChildPlans } from './child-plans.ts';
 export { createDroppedRuns } from './dropped-run.ts';
-export { type Drop, jobReason } from './flow.rules.ts';
+export { jobReason } from './flow.rules.ts';
 export type { FlowDoors } from './flow-entry.ts';
 export { createLaunch, type Launch, type LaunchDeps } from './launch.ts';
 export type { ArrivingWork, Entrance, ItemOfJob, LaunchRequest, RunOwner, RunWork } from './launch-request.ts';
