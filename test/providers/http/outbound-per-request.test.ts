@@ -1,16 +1,13 @@
 import assert from 'node:assert/strict';
-import { spawnSync } from 'node:child_process';
 import { once } from 'node:events';
-import { mkdtempSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
 import { createServer as createTlsServer } from 'node:https';
 import type { AddressInfo } from 'node:net';
-import { tmpdir } from 'node:os';
-import { join } from 'node:path';
 import { type TestContext, test } from 'node:test';
 import { getCACertificates, setDefaultCACertificates } from 'node:tls';
 import type { HostResolver } from '../../../src/providers/http/egress.ts';
 import { createOutboundHttp, type OutboundRequest } from '../../../src/providers/http/outbound.ts';
 import { isTlsFailure, OutboundError } from '../../../src/providers/http/outbound-error.ts';
+import { issuedCertificate, whyNoCertificates } from '../../support/certificates.ts';
 import { startServer } from './loopback-server.ts';
 
 const outbound = (t: TestContext, options: { allowPrivate?: boolean; resolve: HostResolver }) => {
@@ -102,30 +99,14 @@ test('WEBHOOK-28 a body that goes on is cut off, and a small one leaves its conn
   assert.ok(server.connections() <= 3, String(server.connections()));
 });
 
-const hasOpenssl = spawnSync('openssl', ['version']).status === 0;
-
 test('WEBHOOK-27 certificates are verified: of another name and of an unknown authority there is no request', {
-  skip: !hasOpenssl && 'there is no program openssl in PATH',
+  skip: whyNoCertificates() ?? false,
 }, async (t) => {
-  const folder = mkdtempSync(join(tmpdir(), 'acp-hooks-tls-'));
+  const { authority, key, cert } = issuedCertificate(t, 'right.example');
   const before = getCACertificates('default');
-  t.after(() => {
-    setDefaultCACertificates(before);
-    rmSync(folder, { recursive: true, force: true });
-  });
-  const openssl = (...args: string[]): void => {
-    const { status, stderr } = spawnSync('openssl', args, { cwd: folder, encoding: 'utf8' });
-    assert.equal(status, 0, stderr);
-  };
-  const key = ['-newkey', 'ec', '-pkeyopt', 'ec_paramgen_curve:prime256v1', '-noenc'];
-  openssl('req', '-x509', ...key, '-keyout', 'ca.key', '-out', 'ca.crt', '-subj', '/CN=ca');
-  openssl('req', ...key, '-keyout', 'server.key', '-out', 'server.csr', '-subj', '/CN=right.example');
-  writeFileSync(join(folder, 'server.ext'), 'subjectAltName=DNS:right.example\n');
-  const signed = ['-CA', 'ca.crt', '-CAkey', 'ca.key', '-CAcreateserial', '-days', '2', '-extfile', 'server.ext'];
-  openssl('x509', '-req', '-in', 'server.csr', '-out', 'server.crt', ...signed);
-  const file = (name: string): string => readFileSync(join(folder, name), 'utf8');
+  t.after(() => setDefaultCACertificates(before));
   let requests = 0;
-  const server = createTlsServer({ key: file('server.key'), cert: file('server.crt') }, (_request, response) => {
+  const server = createTlsServer({ key, cert }, (_request, response) => {
     requests += 1;
     response.end();
   }).listen(0, '127.0.0.1');
@@ -139,7 +120,7 @@ test('WEBHOOK-27 certificates are verified: of another name and of an unknown au
   const send = outbound(t, { resolve: async () => [loopback] });
   const unknown = await failure(send(`https://right.example:${port}/`));
   assert.equal(isTlsFailure(unknown), true);
-  setDefaultCACertificates([...before, file('ca.crt')]);
+  setDefaultCACertificates([...before, authority]);
   // A dispatcher has made its settings of TLS with its first connection.
   const trusting = outbound(t, { resolve: async () => [loopback] });
   assert.equal((await trusting(`https://right.example:${port}/`)).status, 200);
