@@ -7,6 +7,7 @@ import { openFleet } from '../support/fleet.ts';
 import { findPostgres } from '../support/postgres-server.ts';
 import { openMeteredProvider } from '../support/providers/metered.ts';
 import { startEffectsServer } from './effects-server.ts';
+import { arrivalSettings, callsStartOnce, prepareArrivals } from './storms/arrivals.storms.ts';
 import {
   approvalsAreDecidedOnce,
   decisionScript,
@@ -64,6 +65,7 @@ const openStorm = async (): Promise<Storm & { close(): Promise<void> }> => {
       Scheduling: { MaxConcurrentJobs: 8, PollInterval: '1s' },
       RunReconciliation: { Enabled: true },
       Egress: { AllowPrivateNetworkTargets: true },
+      ...arrivalSettings,
     },
   }).catch((error: unknown) => {
     // What still listens would keep the test from its end.
@@ -89,6 +91,7 @@ describe(`storms of ${clients} clients over ${processes} processes`, { skip, tim
     await prepareUse(storm);
     await prepareDecisions(storm);
     await prepareWork(storm);
+    await prepareArrivals(storm);
   });
   after(() => storm.close());
 
@@ -102,6 +105,7 @@ describe(`storms of ${clients} clients over ${processes} processes`, { skip, tim
   breaks('RUN-8 one writes in a session at a time, and no turn is lost', turnsFollowEachOther);
   breaks('RUN-8 whoever waits for a session comes before whoever comes later', linesAreKept);
   breaks('JOB-23 JOB-29 a job is done once, or withdrawn', jobsAreDoneOnce);
+  breaks('TRIGGER-20 of a call that comes a thousand times and more one starts a run', callsStartOnce);
   breaks('a call that the store does not take is not made', unrecordedCallsAreNotMade);
   breaks('RUN-74 what a process has lost another one does, and no call is made twice', callsOfTheLostAreMadeOnce);
   breaks('ATT-6 the last file that goes, and an equal one that comes in the same moment', equalBytesGoTogether);

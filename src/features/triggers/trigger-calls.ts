@@ -59,8 +59,8 @@ const targetMissing = ({ target_name }: TriggerRow): AcpError =>
 /** Calls of triggers, checked in an order that each caller can rely on. */
 export const createTriggerCalls = (deps: TriggerCallDeps): Accept => {
   const { store, settings, launch, telemetry, now } = deps;
-  /** Calls that are being accepted here, by their id: the others with the same one wait for their end. */
-  const underway = new Map<string, Promise<void>>();
+  /** Calls that are being accepted here, by their id: the others with the same one wait for their end. True: accepted. */
+  const underway = new Map<string, Promise<boolean>>();
 
   const bodyOf = async ({ readBody }: SignedCall): Promise<Uint8Array> => {
     try {
@@ -131,15 +131,19 @@ export const createTriggerCalls = (deps: TriggerCallDeps): Accept => {
       if (await store.isReserved(call, now())) throw replayed();
       const other = underway.get(key);
       if (other === undefined) break;
-      await other;
+      // Of thousands that have waited nobody has to ask the store.
+      if (await other) throw replayed();
     }
-    const { promise, resolve } = Promise.withResolvers<void>();
+    const { promise, resolve } = Promise.withResolvers<boolean>();
     underway.set(key, promise);
+    let isAccepted = false;
     try {
-      return await start();
+      const runId = await start();
+      isAccepted = true;
+      return runId;
     } finally {
       underway.delete(key);
-      resolve();
+      resolve(isAccepted);
     }
   };
 
