@@ -8,6 +8,7 @@ import { identityOptions } from './app/options.ts';
 import { partitionCare } from './app/partition-care.ts';
 import { assertMayListen, storeReadiness } from './app/readiness.ts';
 import { serviceLeases } from './app/service-leases.ts';
+import { composeSetBack } from './app/set-back.ts';
 import { createDispatch } from './core/dispatch.ts';
 import type { LeftoverClosings } from './core/instance-state.ts';
 import { createCallMetrics } from './core/telemetry/call-metrics.ts';
@@ -118,6 +119,7 @@ export const createApp = async ({ config, mode, ...options }: AppOptions): Promi
         { close: () => base.listeners?.told(listenersEndMs) },
         quotas,
         { close: webhooks.close },
+        composeSetBack({ ...base, worker, jobsMoved: webhooks.jobsMoved }),
         skills,
         providers,
         hostTools,

@@ -12,6 +12,8 @@ export interface Timer {
 export interface Clock {
   /** Epoch milliseconds; needs no `this`. */
   readonly now: () => number;
+  /** Milliseconds that only ever go forward, whatever is done to the time of the machine: for lengths. Needs no `this`. */
+  readonly elapsed: () => number;
   /** Once. What the work returns is for clocks that wait for it; it deals with its own errors. */
   after(delayMs: number, work: () => unknown): Timer;
   /** Again and again; keeps no process from its end. */
@@ -32,6 +34,7 @@ const timerOf = (timeout: NodeJS.Timeout, stop: (timeout: NodeJS.Timeout) => voi
 /** The time of this machine. */
 export const systemClock: Clock = {
   now: Date.now,
+  elapsed: () => performance.now(),
   after: (delayMs, work) => timerOf(setTimeout(work, delayMs), clearTimeout),
   every: (intervalMs, work) => timerOf(setInterval(work, intervalMs), clearInterval).unref(),
 };

@@ -101,7 +101,7 @@ export const createStoreClock = ({
   };
 
   return {
-    clock: { now, after: clock.after, every: clock.every },
+    clock: { now, elapsed: clock.elapsed, after: clock.after, every: clock.every },
     offsetMs,
     isOff,
     async start() {

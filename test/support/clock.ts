@@ -34,6 +34,8 @@ export const testClock = ({
 } = {}): TestClock => {
   const waiting = new Set<Waiting>();
   let offset = at === undefined ? 0 : at - Date.now();
+  /** By how much the time was set, and did not pass. */
+  let set = 0;
   let standsAt: number | null = stands ? (at ?? Date.now()) : null;
   const now = (): number => standsAt ?? Date.now() + offset;
   const moveTo = (due: number): void => {
@@ -45,6 +47,7 @@ export const testClock = ({
 
   const shift = (ms: number): void => {
     offset += ms;
+    set += ms;
     if (standsAt !== null) standsAt += ms;
     for (const entry of waiting) entry.dueAt += ms;
   };
@@ -91,6 +94,7 @@ export const testClock = ({
 
   return {
     now,
+    elapsed: () => now() - set,
     after: (delayMs, work) => add(delayMs, null, work),
     every: (intervalMs, work) => add(intervalMs, intervalMs, work),
     async advance(ms) {

@@ -19,3 +19,4 @@ export {
 } from './module-jobs.ts';
 export { type NewScheduledJob, scheduledJobStore } from './scheduled-jobs.store.ts';
 export { serviceLeaseStore } from './service-leases.store.ts';
+export { type JobPosition, setBackStore } from './set-back.store.ts';

@@ -5,6 +5,7 @@ import type { Telemetry } from '../../core/telemetry/telemetry.ts';
 import { ConditionFailedError } from '../../db/statement.ts';
 import type { Storage } from '../../db/storage.ts';
 import type { JobRow } from '../../db/tables/jobs.ts';
+import type { UnitOfWork } from '../../db/unit-of-work.ts';
 import { createOutboundHttp } from '../../providers/http/outbound.ts';
 import type { QueuedJob } from '../../scheduler/job-queue.ts';
 import type { AuditLog } from '../audit/index.ts';
@@ -128,6 +129,9 @@ export const webhooksFeature = (deps: WebhooksDeps) => {
         throw error;
       }
     },
+    /** Jobs are due so much earlier, and with them the deliveries among them. Part of the unit that moves them. */
+    jobsMoved: (stores: UnitOfWork, ids: readonly string[], byMs: number): Promise<void> =>
+      stores(deliveryStore).moveUp(ids, byMs),
     leftovers: {
       async webhookDeliveries(): Promise<void> {
         for (const id of await deliveries.stranded()) await rescue(id);

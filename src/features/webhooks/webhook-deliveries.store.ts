@@ -237,6 +237,15 @@ export const deliveryStore = defineStore((storage) => {
     async dueNow(id: string, now: number): Promise<void> {
       await pending(id).set({ next_attempt_at: now }).execute();
     },
+    /** Those of these jobs that wait are due so much earlier. */
+    async moveUp(ids: readonly string[], byMs: number): Promise<void> {
+      await storage.db
+        .updateTable('webhook_deliveries')
+        .set((eb) => ({ next_attempt_at: eb('next_attempt_at', '-', byMs) }))
+        .where('id', 'in', ids)
+        .where('status', '=', 'Pending')
+        .execute();
+    },
     /** Puts a pending one back in line whose job was lost with the process that had it. */
     async rescue(id: string, line: DeliveryLine, now: number): Promise<void> {
       const found = await storage.db

@@ -60,7 +60,7 @@ export const idleKeys = (storage: RootStorage, clock: Pick<Clock, 'now'>): Idemp
   return storage.stores(
     createIdempotencyKeys({
       keptMs: async () => null,
-      clock: { now: clock.now, after: () => never, every: () => never },
+      clock: { now: clock.now, elapsed: clock.now, after: () => never, every: () => never },
       log: { error: () => undefined },
       newId,
     }),

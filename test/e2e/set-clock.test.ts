@@ -1,0 +1,158 @@
+import assert from 'node:assert/strict';
+import { describe, test } from 'node:test';
+import { Webhook } from 'standardwebhooks';
+import { startServer } from '../providers/http/loopback-server.ts';
+import { fakedTime, whyNoFakedTime } from '../support/faked-time.ts';
+import { createDatabase, findPostgres } from '../support/postgres-server.ts';
+import { openSite, until } from './support.ts';
+import { type Answer, call } from './wire.ts';
+
+const why = whyNoFakedTime();
+const secret = 'whsec_MfKQ9r8GKYqrTwjUPD8ILPZIo2LaLaSw';
+const hour = 3600;
+
+const stores = [
+  // The clock of the process is that of its store.
+  {
+    name: 'SQLite',
+    skip: why ?? false,
+    isServer: false,
+    open: async () => ({ settings: {}, drop: async () => undefined }),
+  },
+  {
+    name: 'PostgreSQL',
+    skip: why ?? (findPostgres() === null && 'no PostgreSQL server is to be found'),
+    isServer: true,
+    async open() {
+      const { url, drop } = await createDatabase();
+      return { settings: { Provider: 'Postgres', Postgres: { ConnectionString: url } }, drop };
+    },
+  },
+];
+
+interface Job {
+  readonly id: string;
+  readonly status: string;
+  readonly scheduleId: string | null;
+}
+
+for (const { name, skip, isServer, open } of stores)
+  describe(`a process whose clock is set by an hour, on ${name}`, { skip }, () => {
+    test('JOB-15 JOB-33 WEBHOOK-30 TRIGGER-15 TRIGGER-20 occurrences, retries, leases and calls go on, forward and back', {
+      timeout: 240_000,
+    }, async (t) => {
+      const { settings, drop } = await open();
+      let answers = 204;
+      const receiver = await startServer((_request, response) => response.writeHead(answers).end());
+      const site = openSite({
+        service: {
+          ...(isServer ? { Persistence: settings } : {}),
+          Scheduling: { PollInterval: '1s' },
+          SingletonExecution: { Enabled: true, LeaseDuration: '3s' },
+          Webhooks: { AllowInsecureHttp: true, AllowPrivateNetworkTargets: true, RetryDelays: ['15s'] },
+          WebhookSecrets: { crm: secret },
+          TriggerSecrets: { crm: secret },
+        },
+      });
+      t.after(async () => {
+        await site.close();
+        await receiver.close();
+        await drop();
+      });
+      const clock = fakedTime(site.folder);
+      const service = await site.serve(clock.options);
+      const put = async (path: string, body: object): Promise<Answer> => {
+        const answer = await call(service.url + path, { method: 'PUT', body });
+        assert.equal(answer.status, 200, answer.text);
+        return answer;
+      };
+      const jobs = async (): Promise<Job[]> => (await call(`${service.url}/api/jobs?take=200`)).json<Job[]>();
+      const agent = { name: 'helper', model: { provider: 'demo', model: 'm' } };
+      assert.equal((await call(`${service.url}/api/agents`, { body: agent })).status, 201);
+      const schedule = { handlerKey: 'acp.agent-batch', targetName: 'helper', payload: ['Hi'] };
+      // Far enough from now: the test passes its times by setting the clock.
+      const minute = (new Date().getUTCMinutes() + 30) % 60;
+      const cron = `${minute} * * * *`;
+      const saved = (await put('/api/schedules/hourly', { ...schedule, cron })).json<{
+        id: string;
+        nextRunAt: string;
+      }>();
+      const occurred = async (): Promise<number> =>
+        (await jobs()).filter(({ scheduleId }) => scheduleId === saved.id).length;
+      const nextRunAt = async (): Promise<string> =>
+        (await call(`${service.url}/api/schedules/hourly`)).json<{ nextRunAt: string }>().nextRunAt;
+      await put('/api/triggers/ticket', { targetName: 'helper', secretConfigurationKey: 'Service:TriggerSecrets:crm' });
+      const runIds = new Map<string, string>();
+      /** What the receiver was sent of the run that a call has started: the `webhook-id` of each attempt. */
+      const attempts = (id: string): string[] =>
+        receiver.received
+          .filter(({ body }) => body.includes(runIds.get(id) ?? 'none'))
+          .map(({ headers }) => String(headers['webhook-id']));
+      const send = async (id: string, aheadSeconds: number): Promise<string> => {
+        const at = new Date(Date.now() + aheadSeconds * 1000);
+        const headers = {
+          'content-type': 'text/plain',
+          'webhook-id': id,
+          'webhook-timestamp': String(Math.floor(at.getTime() / 1000)),
+          'webhook-signature': new Webhook(secret).sign(id, at, 'Hi'),
+        };
+        const answer = await call(`${service.url}/api/triggers/default/ticket`, {
+          method: 'POST',
+          body: 'Hi',
+          headers,
+        });
+        const { code = '', runId } = answer.json<{ code?: string; runId?: string }>();
+        if (runId !== undefined) runIds.set(id, runId);
+        return `${answer.status} ${code}`.trim();
+      };
+      await put('/api/webhooks/crm', {
+        url: receiver.url,
+        events: ['run.completed'],
+        secretConfigurationKey: 'Service:WebhookSecrets:crm',
+      });
+      assert.equal(await send('evt-1', 0), '202');
+      await until('the end of its run was delivered', () => attempts('evt-1').length === 1);
+      assert.equal(await occurred(), 0);
+
+      // Forward. A server's clock is that of a store on one, whatever a process of it thinks.
+      clock.set(hour);
+      const atServer = isServer ? 0 : hour;
+      if (!isServer) {
+        await until('what was missed has made one job', async () => (await occurred()) === 1);
+        assert.equal(Date.parse(await nextRunAt()), Date.parse(saved.nextRunAt) + hour * 1000);
+      }
+      assert.equal(await send('evt-2', atServer - 2 * 330), '401 unauthenticated', 'a late call');
+      assert.equal(await send('evt-2', atServer), '202');
+      await until('leases lapse and are taken again', () => attempts('evt-2').length === 1);
+
+      // Back, while a delivery waits for its retry.
+      answers = 500;
+      assert.equal(await send('evt-3', atServer), '202');
+      await until('an attempt has failed', () => attempts('evt-3').length === 1);
+      clock.set(0);
+      answers = 204;
+      assert.equal(await send('evt-1', 0), '409 trigger-replayed', 'its reservation stands');
+      assert.equal(await send('evt-3', 0), '409 trigger-replayed');
+      assert.equal(await send('evt-4', 2 * 330), '401 unauthenticated', 'a call of the hour that is gone');
+      assert.equal(await send('evt-4', 0), '202');
+      await until('what came since was delivered', () => attempts('evt-4').length === 1);
+      await until('the retry came in its time', () => attempts('evt-3').length === 2);
+      assert.equal(new Set(attempts('evt-3')).size, 1, 'under the same webhook-id');
+      assert.equal(await occurred(), isServer ? 0 : 1, 'no occurrence comes a second time');
+
+      // A save of another cron reckons the next time anew, which has had its job.
+      const other = { ...schedule, cron: `${minute},${minute} * * * *` };
+      const again = (await put('/api/schedules/hourly', other)).json<{ nextRunAt: string }>();
+      assert.equal(again.nextRunAt, saved.nextRunAt);
+      clock.set(hour);
+      if (!isServer) {
+        await until('the schedule has moved on', async () => (await nextRunAt()) !== saved.nextRunAt);
+        assert.equal(await occurred(), 1, 'no occurrence has two jobs');
+        clock.set(2 * hour);
+        await until('the next occurrence has its job', async () => (await occurred()) === 2);
+      }
+      assert.ok((await jobs()).every(({ status }) => status !== 'Failed'));
+      const { code } = await service.stop();
+      assert.equal(code, 0);
+    });
+  });
