@@ -14,8 +14,10 @@ const roomFace = '^src/engine/[^/]+/index\\.ts$';
 const batched = [
   '^src/engine/record/run-log(-ports)?\\.ts$',
   '^src/engine/lifecycle/engine-ports\\.ts$',
+  '^src/features/jobs/grouped-queue\\.ts$',
   '^src/features/quotas/(index|quota-keeping|(quota-(holds|counters)|shared-holds)\\.store)\\.ts$',
   '^src/features/runs/(index|response-cache\\.store|launch/queued-runs)\\.ts$',
+  '^src/features/webhooks/(index|webhook-delivery\\.job)\\.ts$',
   '^src/features/sessions/(index|turns/session-(locks|places))\\.ts$',
 ];
 const declarations = '\\.(schema|operations)\\.ts$';

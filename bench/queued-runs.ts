@@ -1,7 +1,8 @@
 /**
  * What a queued run costs: `node bench/queued-runs.ts [--runs 800] [--rounds 5] [--acp dist/acp.mjs] [--postgres]`. Runs to
  * completion with 16 workers, in turns with the same runs over JSON; how long one waits for its start in an idle service;
- * and, on PostgreSQL, the processor time of a job with one instance and with two.
+ * and, on PostgreSQL, the processor time of a job with one instance and with two. `--against ../before/dist/acp.mjs` compares
+ * two builds in turns, and measures nothing else.
  */
 import { chmodSync } from 'node:fs';
 import { resolve } from 'node:path';
@@ -14,7 +15,7 @@ import { tellGoals } from './goal-lines.ts';
 import { applyLoad } from './load.ts';
 import { startPostgres } from './postgres-server.ts';
 import { cpuMs } from './process-usage.ts';
-import { programAt, type Server, sourceProgram, startSimulator, stopServersAtExit } from './servers.ts';
+import { type Program, programAt, type Server, sourceProgram, startSimulator, stopServersAtExit } from './servers.ts';
 import { median } from './statistics.ts';
 import { acpCall, temporaryFolder } from './workspace.ts';
 
@@ -23,6 +24,7 @@ const { values } = parseArgs({
     runs: { type: 'string', default: '800' },
     rounds: { type: 'string', default: '5' },
     acp: { type: 'string' },
+    against: { type: 'string' },
     postgres: { type: 'boolean', default: false },
   },
 });
@@ -43,11 +45,11 @@ const simulator = await startSimulator(folder);
 const postgres = values.postgres ? await startPostgres(folder) : null;
 if (values.postgres && postgres === null) throw new Error('PostgreSQL is not installed.');
 
-const fleet = async (name: string, count: number): Promise<Server[]> => {
+const fleet = async (name: string, count: number, build: Program = program): Promise<Server[]> => {
   const scheduling = `Scheduling: { RunWorker: true, MaxConcurrentJobs: ${atOnce} }`;
   const url = await postgres?.createDatabase(name);
   const settings = url === undefined ? scheduling : `${persistence(url)}, ${scheduling}`;
-  return startFleet({ folder, program, simulator }, name, count, settings);
+  return startFleet({ folder, program: build, simulator }, name, count, settings);
 };
 
 const answerOf = async <T>(server: Server, path: string): Promise<T> => {
@@ -91,6 +93,60 @@ const startWait = async (server: Server): Promise<number> => {
   return Math.max(Date.parse(job.startedAt), Date.parse(run.startedAt)) - Date.parse(job.createdAt);
 };
 
+/** Processor time of a job, of the instances and of the database, in milliseconds. */
+const used = async (servers: readonly Server[]): Promise<{ readonly own: number; readonly database: number }> => {
+  const now = () => ({
+    own: servers.reduce((sum, { pid }) => sum + cpuMs(pid), 0),
+    database: postgres?.cpuMs() ?? 0,
+  });
+  const before = now();
+  await queued(servers, runs);
+  const after = now();
+  return { own: (after.own - before.own) / runs, database: (after.database - before.database) / runs };
+};
+
+/** A build and the one before, in turns: runs a second and processor time of a queued run, of the process and of the database. */
+const compare = async (before: string): Promise<void> => {
+  const builds = { now: program, before: programAt(resolve(before)) };
+  const sides: {
+    name: string;
+    servers: Server[];
+    lines: { rate: number; json: number; own: number; database: number }[];
+  }[] = [];
+  for (const [name, build] of Object.entries(builds))
+    sides.push({ name, servers: await fleet(name, 1, build), lines: [] });
+  for (let round = -warmUps; round < rounds; round += 1)
+    for (const { servers, lines } of round % 2 === 0 ? sides : sides.toReversed()) {
+      const json = await overJson(servers[0] as Server);
+      const startedAt = performance.now();
+      const line = await used(servers);
+      const rate = (runs * 1000) / (performance.now() - startedAt);
+      if (round >= 0) lines.push({ rate, json, ...line });
+    }
+  const [now, then] = sides.map(({ lines }) => lines) as [(typeof sides)[0]['lines'], (typeof sides)[0]['lines']];
+  const fixed = (numbers: readonly number[]): number => Number(median(numbers).toFixed(2));
+  const ratios = (of: (line: (typeof now)[0]) => number): number =>
+    fixed(now.map((line, round) => of(line) / of(then[round] as typeof line)));
+  for (const { name, lines, servers } of sides) {
+    const told = Object.fromEntries(
+      (['rate', 'json', 'own', 'database'] as const).map((of) => [of, fixed(lines.map((line) => line[of]))]),
+    );
+    console.log({ build: name, ...told, 'to JSON': fixed(lines.map(({ rate, json }) => rate / json)) });
+    await stopAll(servers);
+  }
+  console.log({
+    'queued runs/s, now to before': ratios(({ rate }) => rate),
+    'processor time of a job': ratios(({ own }) => own),
+    'with the database': ratios(({ own, database }) => own + database),
+  });
+};
+if (values.against !== undefined) {
+  await compare(values.against);
+  await stopAll([simulator]);
+  await postgres?.stop();
+  process.exit();
+}
+
 const one = await fleet('one', 1);
 const [server] = one as [Server];
 for (let turn = 0; turn < warmUps; turn += 1) {
@@ -107,18 +163,6 @@ for (let round = 0; round < rounds; round += 1) {
   rates.push(rate);
   ratios.push(rate / json);
 }
-
-/** Processor time of a job, of the instances and of the database, in milliseconds. */
-const used = async (servers: readonly Server[]): Promise<{ readonly own: number; readonly database: number }> => {
-  const now = () => ({
-    own: servers.reduce((sum, { pid }) => sum + cpuMs(pid), 0),
-    database: postgres?.cpuMs() ?? 0,
-  });
-  const before = now();
-  await queued(servers, runs);
-  const after = now();
-  return { own: (after.own - before.own) / runs, database: (after.database - before.database) / runs };
-};
 
 const instances: { ratio: number; one: number; two: number; whole: number }[] = [];
 if (postgres !== null) {

@@ -5,7 +5,7 @@ import { attachmentsFeature } from '../features/attachments/index.ts';
 import { batchesFeature } from '../features/batches/index.ts';
 import { guardsFeature } from '../features/guards/index.ts';
 import { idempotencyFeature } from '../features/idempotency/index.ts';
-import { jobItemStore, jobStore } from '../features/jobs/index.ts';
+import { groupedQueue, jobItemStore, jobStore } from '../features/jobs/index.ts';
 import { memoryFeature } from '../features/memory/index.ts';
 import { providerAccessFeature } from '../features/provider-access/index.ts';
 import { quotasFeature } from '../features/quotas/index.ts';
@@ -32,9 +32,9 @@ export const composeExecution = async (foundation: Foundation) => {
   const memory = memoryFeature({ storage, now });
   const jobs = storage.stores(jobStore);
   const { wake, heard } = createJobSignal();
-  const webhooks = webhooksFeature({ ...base, jobs, wake, now: storeClock.now });
+  const webhooks = webhooksFeature({ ...base, batch, jobs, wake, now: storeClock.now });
   const { events } = webhooks;
-  const queue = webhooks.jobEnds.telling(jobs);
+  const queue = webhooks.jobEnds.telling(groupedQueue(jobs, batch));
   const quotas = quotasFeature({ ...base, batch, events, turns: storage.stores(turnStore) });
   const queuedPlaces = createQueuedPlaces({ ...base, shared: opened.shared, now: storeClock.now });
   const writes = createRunWrites({

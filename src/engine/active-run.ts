@@ -42,6 +42,10 @@ export interface RunJob {
   readonly maxAttempts: number;
   /** Fails the unit that it is part of once another worker has the job. */
   readonly held: Statement;
+  /** Says that the job is at work, with the start of the run; null: its worker has said so. */
+  readonly begun: Statement | null;
+  /** Ends the job with a run that has done its part; null: its worker does. */
+  readonly completed: (() => Statement) | null;
 }
 
 /** Everything about a run that is fixed before it starts; the launch makes it. */
@@ -121,6 +125,8 @@ export interface RunOutcome {
   readonly durationMs: number;
   readonly modelProvider: string;
   readonly modelId: string;
+  /** The job was ended in the unit of the run's end. */
+  readonly isJobStored?: true;
   /** Why nothing of a job's run has begun, where it is for the job's handler to say that the job waits. */
   readonly unstarted?: RunFailure;
 }

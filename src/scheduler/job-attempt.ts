@@ -120,7 +120,7 @@ export const createJobAttempts = ({ queue, handlers, telemetry, clock, log, gave
       return { status: 'Failed', code: 'unknown-handler-key', message, final: true };
     }
     try {
-      if (!(await queue.begin(job))) return null;
+      if (handler.begins !== true && !(await queue.begin(job))) return null;
       return await handler(watch.trace === null ? job : { ...job, trace: watch.trace }, signal);
     } catch (error) {
       if (error instanceof LeaseLostError) {

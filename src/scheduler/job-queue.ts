@@ -140,4 +140,8 @@ export class JobCanceledError extends Error {
  * Runs one attempt. A rejection counts as a failed attempt with an internal error, unless it says that the store is away:
  * then the job waits. One with `LeaseLostError` leaves the job to whoever has it, or finds that its lease has lapsed.
  */
-export type JobHandler = (job: QueuedJob, signal: AbortSignal) => Promise<JobResult>;
+export interface JobHandler {
+  (job: QueuedJob, signal: AbortSignal): Promise<JobResult>;
+  /** It says by itself that the job is at work, together with what it does first. */
+  readonly begins?: true;
+}

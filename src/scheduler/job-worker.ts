@@ -51,6 +51,7 @@ export const createJobWorker = (ports: WorkerPorts, options: JobWorkerOptions) =
   let poll: Timer | null = null;
   let renewal: Timer | null = null;
   let looking: Promise<void> | null = null;
+  let looksSoon = false;
   let lookAgain = false;
   // Before its start a worker takes nothing: a process that only queues jobs has one too.
   let takes = false;
@@ -90,7 +91,7 @@ export const createJobWorker = (ports: WorkerPorts, options: JobWorkerOptions) =
     const done = execute(job, controller.signal).finally(() => {
       running.delete(job.id);
       // While it was at work it was passed over, and may be free again since long ago.
-      lookSince(controller.signal.reason instanceof LeaseLostError ? null : entry.freeSince);
+      lookSoon(controller.signal.reason instanceof LeaseLostError ? null : entry.freeSince);
     });
     const entry: Held = { job, controller, done, leaseUntil, freeSince: Number.POSITIVE_INFINITY };
     running.set(job.id, entry);
@@ -149,11 +150,22 @@ export const createJobWorker = (ports: WorkerPorts, options: JobWorkerOptions) =
       });
   };
 
+  /** The same, once for all that end or come in this turn of the event loop: they shared a commit, and so do those that follow. */
+  const lookSoon = (dueAt: number | null): void => {
+    dueSince = dueAt === null || dueSince === null ? null : Math.min(dueAt, dueSince);
+    if (looksSoon) return;
+    looksSoon = true;
+    setImmediate(() => {
+      looksSoon = false;
+      lookSince(Number.POSITIVE_INFINITY);
+    });
+  };
+
   /** Called when a job that is due at this time was put in line in this process: others hear of it where it is left to them. */
   const wake = (dueAt: number): void => {
     if (!takes || !servesAll) ports.tellOthers(dueAt);
     else queuedHere = Math.min(dueAt, queuedHere ?? dueAt);
-    lookSince(dueAt);
+    lookSoon(dueAt);
   };
 
   /** Jobs that nobody will take again, because their last attempt was lost. */

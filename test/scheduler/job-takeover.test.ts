@@ -281,7 +281,7 @@ forEachDurableStore('JOB-30 an attempt that was lost can write nothing more of i
     const before = await jobs.get('a');
     assert.equal(await one.store.begin(lease), false);
     await one.store.complete(lease, 1);
-    await deliveries.delivered(lease, 204, 1);
+    await write(deliveries.delivered(lease, 204, 1));
     await one.store.fail(lease, 1, 'late', 'Late.');
     await one.store.retry(lease, 1);
     await one.store.cancel(lease, 1);

@@ -1,4 +1,5 @@
 import type { Frame } from '../../contract/operation.ts';
+import type { Statement } from '../../db/statement.ts';
 import type { ActiveRun, CancelCause, RunOutcome, StopReason } from '../active-run.ts';
 import { type ChatMessage, type ContentPart, newMessage } from '../context/index.ts';
 import { type Pause, waitingApprovals, waitingClientCalls } from '../control/index.ts';
@@ -167,6 +168,22 @@ const toldEnd = (
   return settings.recording.enabled ? { always: [], recorded: told } : { always: told, recorded: [] };
 };
 
+/** What ends the run's job with it: one that has done its part, as a paused one has. `isStored` once that is committed. */
+const jobEnd = ({ plan, log }: ActiveRun, { status }: Ending) => {
+  const completed = status === 'Failed' || status === 'Canceled' ? null : (plan.job?.completed ?? null);
+  let isWritten = false;
+  return {
+    statements(): readonly Statement[] {
+      if (completed === null) return [];
+      isWritten = true;
+      return [completed()];
+    },
+    get isStored(): boolean {
+      return isWritten && log.endStored;
+    },
+  };
+};
+
 /** Writes the end of a run: session, row and terminal event in one unit. */
 export const closeRun = async (run: ActiveRun, ports: ClosingPorts, ending: Ending): Promise<RunOutcome> => {
   const reading = readBeforeEnd(run, ports);
@@ -187,6 +204,7 @@ export const closeRun = async (run: ActiveRun, ports: ClosingPorts, ending: Endi
   const stored = run.callRecord?.stored(openResultsToKeep(run, ports, sessionKeepsTurn(run, ending))) ?? null;
   const calls = stored === null ? [] : [ports.journal.modelCalls(run.plan.tenantId, run.id, stored)];
   const told = toldEnd(run, ports, ending.status, now, error);
+  const job = jobEnd(run, ending);
   const result = await run.log.close(type, members, {
     notice: ending.status === 'Failed' ? errorFrame(ending.failure) : null,
     always: [
@@ -217,6 +235,7 @@ export const closeRun = async (run: ActiveRun, ports: ClosingPorts, ending: Endi
       ...drops,
       ...continued,
       ...told.recorded,
+      ...job.statements(),
     ],
   });
   if (result === 'lost') return abandonRun(run, ports);
@@ -236,5 +255,6 @@ export const closeRun = async (run: ActiveRun, ports: ClosingPorts, ending: Endi
     ...outcomeOf(run, ending.status, failure, now),
     ...('pause' in ending ? { pause: ending.pause } : {}),
     ...(ending.status === 'Completed' ? ending.result : {}),
+    ...(job.isStored ? { isJobStored: true } : {}),
   };
 };

@@ -82,9 +82,14 @@ const execute = async (run: ActiveRun, ports: EnginePorts, children: ChildCaller
     appendStart(run);
     tellStart(run, guarded);
     const steps = startSteps(run, ports, resume, input);
+    const begun = run.plan.job?.begun ?? null;
     // A lost record never blocks an answer: the failure is logged by the log itself.
     await run.log
-      .write([...(exists ? ports.journal.begun(row) : ports.journal.opened(row)), ...steps])
+      .write([
+        ...(begun === null ? [] : [begun]),
+        ...(exists ? ports.journal.begun(row) : ports.journal.opened(row)),
+        ...steps,
+      ])
       .catch((error: unknown) => {
         // The queued row was closed by a cancel in the moment before.
         if (error instanceof ConditionFailedError) run.stop({ kind: 'cancel', cause: 'Requested', by: null });

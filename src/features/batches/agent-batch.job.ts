@@ -131,6 +131,8 @@ const createAttempt = (deps: AgentBatchDeps, job: QueuedJob, signal: AbortSignal
         jobOf: (runId) => ({
           ...{ id, lane, leaseOwner, attempt: 1, maxAttempts: 1 },
           held: items.hasRun(job, item.seq, runId),
+          begun: null,
+          completed: null,
         }),
         reserve: (runId) => inTurn(() => items.reserve(job, item.seq, runId, held)),
       },

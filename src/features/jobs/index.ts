@@ -5,9 +5,11 @@ import { type JobServiceDeps, jobService } from './jobs.service.ts';
 export const jobsFeature = (deps: JobServiceDeps) => ({ handlers: jobService(deps) });
 
 export { type FlowStore, flowStore, type LastEntered } from './flow.store.ts';
+export { groupedQueue } from './grouped-queue.ts';
 export { itemPages } from './item-pages.ts';
 export { itemsOutcome } from './items-outcome.ts';
 export { type JobItem, type JobItemEnd, type JobItemStore, jobItemStore } from './job-items.store.ts';
+export { leaseStatements } from './job-lease.store.ts';
 export { internalJobKeys, type JobWork, toJobRecord } from './jobs.service.ts';
 export { type JobHold, type JobReason, type JobStore, jobStore } from './jobs.store.ts';
 export {

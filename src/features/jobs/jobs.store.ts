@@ -6,6 +6,7 @@ import type { JobRow } from '../../db/tables/jobs.ts';
 import type { Tables } from '../../db/tables.ts';
 import type { JobLease, JobQueue, JobWait, QueuedJob, WaitingJob } from '../../scheduler/job-queue.ts';
 import { chooseThenTake, lapsed, noWait, takeWhatIsLeft } from './job-claims.store.ts';
+import { leaseStatements, noLease, shownPayload } from './job-lease.store.ts';
 
 export interface NewJob
   extends Pick<QueuedJob, 'id' | 'tenantId' | 'handlerKey' | 'lane' | 'targetName' | 'payload' | 'maxAttempts'> {
@@ -69,10 +70,6 @@ export const jobStore = defineStore((storage) => {
     cancel: row.cancel_requested_at === null ? null : { by: row.cancel_requested_by },
     waitedMs,
   });
-  const noLease = { lease_owner: null, lease_until: null } as const;
-  /** What internal jobs hold is nobody's any more once they have ended; that of a schedule's job is shown with it. */
-  const shownPayload = (eb: ExpressionBuilder<Tables, 'jobs'>) =>
-    eb.case().when('schedule_id', 'is', null).then(null).else(eb.ref('payload')).end();
   const expiredLease = (eb: ExpressionBuilder<Tables, 'jobs'>) => ({
     status: 'Failed',
     error_code: 'lease-expired',
@@ -117,6 +114,7 @@ export const jobStore = defineStore((storage) => {
       where: { id, lease_owner: leaseOwner, attempt },
     }),
   );
+  const { begun, completed } = leaseStatements(storage);
   const take = (storage.dialect.readsPastLocks ? takeWhatIsLeft : chooseThenTake)(storage);
 
   const queue: JobQueue = {
@@ -158,9 +156,7 @@ export const jobStore = defineStore((storage) => {
       const { numUpdatedRows } = await held(lease).set({ status: 'Running' }).executeTakeFirst();
       return numUpdatedRows > 0n;
     },
-    async complete(lease, now) {
-      await end(lease, { status: 'Completed', completed_at: now, ...noWait });
-    },
+    complete: (lease, now) => storage.write([completed(lease, now)]),
     async fail(lease, now, code, message) {
       await end(lease, { status: 'Failed', completed_at: now, error_code: code, error_message: message });
     },
@@ -230,6 +226,8 @@ export const jobStore = defineStore((storage) => {
       where: { id, attempt },
     })),
     postponed,
+    begun,
+    completed,
     /** Ends a job whose attempt was lost; without effect when another one has begun. */
     async lose(id: string, attempt: number, now: number): Promise<void> {
       await storage.db

@@ -17,14 +17,14 @@ import type { QueuedPlaces, SessionPlaces } from '../sessions/index.ts';
 import type { DetachedRuns } from './detached-runs.ts';
 import { type ContinuationPayload, continuationKey, type Launch } from './launch/index.ts';
 import type { LostRuns } from './lost-runs.ts';
-import type { RunStore } from './runs.store.ts';
+import type { LoggedRun, RunStore } from './runs.store.ts';
 
 interface RunJobDeps {
   readonly launch: Pick<Launch, 'take'>;
   readonly storage: Pick<Storage, 'transaction'>;
-  readonly store: Pick<RunStore, 'get' | 'requeued'>;
+  readonly store: Pick<RunStore, 'get' | 'requeued' | 'withLog'>;
   readonly journal: Pick<RunJournal, 'stepsDropped' | 'toolsUnknown'>;
-  readonly jobs: Pick<JobStore, 'held' | 'due'>;
+  readonly jobs: Pick<JobStore, 'begin' | 'held' | 'due'>;
   readonly engine: Pick<LiveRuns, 'cancel'>;
   readonly sessions: Pick<SessionPlaces, 'afterPause' | 'onTurn' | 'closed' | 'stepBack'>;
   readonly queuedPlaces: Pick<QueuedPlaces, 'left'>;
@@ -53,7 +53,8 @@ const jobResult = (outcome: RunOutcome): JobResult => {
   if (outcome.status === 'Queued') return { status: 'Requeued' };
   if (outcome.status === 'Failed') return failedJob(outcome.failure ?? toRunFailure(null));
   // A paused run has done its part.
-  return { status: outcome.status === 'Canceled' ? 'Canceled' : 'Completed' };
+  if (outcome.status === 'Canceled') return { status: 'Canceled' };
+  return { status: 'Completed', ...(outcome.isJobStored === true && { isStored: true }) };
 };
 
 /** What a worker does with the job of a run: one attempt, whatever kind of run it is. */
@@ -114,8 +115,8 @@ export const runJobHandler = (deps: RunJobDeps): JobHandler => {
     if (signal.aborted) onAbort();
     const outcome = await run.done;
     signal.removeEventListener('abort', onAbort);
-    // Whoever has the run now, or finds it, says what becomes of it and of its job.
-    if (signal.reason instanceof LeaseLostError) throw signal.reason;
+    // Whoever has the run now, or finds it, says what becomes of it and of its job; one that has ended its job has no lease.
+    if (signal.reason instanceof LeaseLostError && outcome.isJobStored !== true) throw signal.reason;
     return outcome;
   };
 
@@ -130,36 +131,60 @@ export const runJobHandler = (deps: RunJobDeps): JobHandler => {
     };
   };
 
-  const attempt = async (job: QueuedJob, signal: AbortSignal): Promise<JobResult> => {
-    const row = await deps.store.get(job.tenantId, job.id);
-    const result = resultOf(row);
-    if (result !== null) return result;
-    // The worker that had the job before is gone: its attempt is over, this is the next one.
-    if (row?.status === 'Running') {
-      const held = deps.jobs.held(job);
-      await deps.lost.loseDescendants(row, (stores) => stores.write([held]));
-      const { tenant_id, id } = row;
-      const again = [held, deps.store.requeued(tenant_id, id), deps.journal.toolsUnknown(id)];
-      await deps.storage.transaction((stores) => stores.write(again));
-    }
-    if (signal.reason instanceof JobCanceledError) return closeUnstarted(job, signal.reason);
-    const run = await deps.launch.take(job, signal).catch((error: unknown) => {
+  /** What follows is not fenced by the first unit of a run. */
+  const begin = async (job: QueuedJob): Promise<void> => {
+    if (!(await deps.jobs.begin(job))) throw new LeaseLostError();
+  };
+
+  /** The worker that had the job before is gone: its attempt is over, this is the next one. */
+  const againInLine = async (job: QueuedJob, row: RunRow): Promise<void> => {
+    const held = deps.jobs.held(job);
+    await deps.lost.loseDescendants(row, (stores) => stores.write([held]));
+    const { tenant_id, id } = row;
+    const again = [held, deps.store.requeued(tenant_id, id), deps.journal.toolsUnknown(id)];
+    await deps.storage.transaction((stores) => stores.write(again));
+  };
+
+  /** The run of the job as it executes, or what becomes of the job without; `read`: as of `Launch.take`. */
+  const started = async (
+    job: QueuedJob,
+    signal: AbortSignal,
+    sessionId: string | null,
+    read: LoggedRun | null,
+  ): Promise<{ readonly run: ActiveRun } | JobResult> => {
+    const run = await deps.launch.take(job, signal, read).catch((error: unknown) => {
       if (error instanceof RunFailure || error instanceof JobCanceledError) return error;
       throw error;
     });
-    if (run instanceof RunFailure || run instanceof JobCanceledError) return closeUnstarted(job, run);
+    if (run instanceof RunFailure || run instanceof JobCanceledError) {
+      if (read !== null) await begin(job);
+      return closeUnstarted(job, run);
+    }
     if (run === 'Held') return held;
     if (run === 'Blocked' || run === 'NotNext') {
-      const sessionId = row?.session_id ?? null;
       const released = () => (sessionId === null ? undefined : waitForTurn(job, sessionId, run));
       return { status: 'Released', afterMs: blockedRetryMs, released };
     }
-    if (run === 'Canceled' || run === 'Released') return { status: run };
-    const outcome = await endOf(run, signal);
-    return outcome.unstarted === undefined ? jobResult(outcome) : waitToStart(run, outcome.unstarted);
+    return run === 'Canceled' || run === 'Released' ? { status: run } : { run };
   };
 
-  return async (job, signal) => {
+  const attempt = async (job: QueuedJob, signal: AbortSignal): Promise<JobResult> => {
+    const found = await deps.store.withLog(job.tenantId, job.id);
+    const { row } = found;
+    const result = resultOf(row);
+    if (result !== null) return result;
+    // The start of a run that is in line for nothing says that its job is at work, and fails where that is another worker's.
+    const isPlain = row?.status === 'Queued' && row.session_id === null && !signal.aborted;
+    if (!isPlain) await begin(job);
+    if (row?.status === 'Running') await againInLine(job, row);
+    if (signal.reason instanceof JobCanceledError) return closeUnstarted(job, signal.reason);
+    const start = await started(job, signal, row?.session_id ?? null, isPlain ? found : null);
+    if ('status' in start) return start;
+    const outcome = await endOf(start.run, signal);
+    return outcome.unstarted === undefined ? jobResult(outcome) : waitToStart(start.run, outcome.unstarted);
+  };
+
+  const handler: JobHandler = async (job, signal) => {
     try {
       return await attempt(job, signal);
     } catch (error) {
@@ -167,10 +192,14 @@ export const runJobHandler = (deps: RunJobDeps): JobHandler => {
       // again once the store says what has to be known.
       if (error instanceof LeaseLostError || waitFor(error) !== null) throw error;
       // Nobody would ever start the run again.
-      if (job.attempt >= job.maxAttempts) await closeUnstarted(job, toRunFailure(error));
+      if (job.attempt >= job.maxAttempts) {
+        await begin(job);
+        await closeUnstarted(job, toRunFailure(error));
+      }
       // It was canceled meanwhile, and so is its job.
       if ((await deps.store.get(job.tenantId, job.id))?.status === 'Canceled') return { status: 'Canceled' };
       throw error;
     }
   };
+  return Object.assign(handler, { begins: true } as const);
 };

@@ -1,6 +1,7 @@
+import type { ExpressionBuilder } from 'kysely';
 import { defineStore, type StoreOf } from '../../db/define-store.ts';
 import { statementOf, updateStatement } from '../../db/statement.ts';
-import type { RunRow, ToolInvocationRow } from '../../db/tables.ts';
+import type { RunRow, Tables, ToolInvocationRow } from '../../db/tables.ts';
 import type { ChatMessage } from '../../engine/context/index.ts';
 import type { RunInputContext, StoredModelCalls } from '../../engine/record/index.ts';
 import { listRuns, type RunFilter } from './run-list.store.ts';
@@ -21,6 +22,14 @@ export interface LogHead {
   readonly lastSequence: number;
 }
 
+/** A run with how far its log has come. */
+export interface LoggedRun {
+  /** Undefined: there is no such run. */
+  readonly row: RunRow | undefined;
+  /** -1: nothing of its log is stored. */
+  readonly lastSequence: number;
+}
+
 export interface RecordedInput {
   readonly messages: readonly ChatMessage[];
   readonly context: RunInputContext;
@@ -34,6 +43,16 @@ const maxTreeRows = 200;
 // Few enough for the parameters that a statement may have.
 const headsPerQuery = 500;
 
+/** The number of the last event of a run; null: there is none. */
+const lastOfLog = (eb: ExpressionBuilder<Tables, 'runs'>) =>
+  eb
+    .selectFrom('run_events')
+    .select('last_sequence')
+    .whereRef('run_events.run_id', '=', 'runs.id')
+    .orderBy('first_sequence', 'desc')
+    .limit(1)
+    .as('logged_to');
+
 export const runStore = defineStore((storage) => {
   const runsOf = (tenantId: string) => storage.db.selectFrom('runs').where('tenant_id', '=', tenantId);
   const settledCalls = (tenantId: string, runId: string) =>
@@ -46,6 +65,12 @@ export const runStore = defineStore((storage) => {
     list: (tenantId: string, filter: RunFilter): Promise<readonly RunRow[]> => listRuns(storage, tenantId, filter),
     get: (tenantId: string, runId: string): Promise<RunRow | undefined> =>
       runsOf(tenantId).selectAll().where('id', '=', runId).executeTakeFirst(),
+    async withLog(tenantId: string, runId: string): Promise<LoggedRun> {
+      const found = await runsOf(tenantId).selectAll().select(lastOfLog).where('id', '=', runId).executeTakeFirst();
+      if (found === undefined) return { row: undefined, lastSequence: -1 };
+      const { logged_to: last, ...row } = found;
+      return { row, lastSequence: last ?? -1 };
+    },
     /** All members of the trees of these roots, the roots left out. */
     async descendants(tenantId: string, rootIds: readonly string[]): Promise<readonly RunRow[]> {
       if (rootIds.length === 0) return [];
@@ -124,20 +149,10 @@ export const runStore = defineStore((storage) => {
       for (let at = 0; at < runIds.length; at += headsPerQuery) {
         const rows = await storage.db
           .selectFrom('runs')
-          .select((eb) => [
-            'id',
-            'status',
-            eb
-              .selectFrom('run_events')
-              .select('last_sequence')
-              .whereRef('run_events.run_id', '=', 'runs.id')
-              .orderBy('first_sequence', 'desc')
-              .limit(1)
-              .as('last_sequence'),
-          ])
+          .select(['id', 'status', lastOfLog])
           .where('id', 'in', runIds.slice(at, at + headsPerQuery))
           .execute();
-        for (const { id, status, last_sequence: last } of rows) heads.set(id, { status, lastSequence: last ?? -1 });
+        for (const { id, status, logged_to: last } of rows) heads.set(id, { status, lastSequence: last ?? -1 });
       }
       return heads;
     },

@@ -2,6 +2,7 @@ import { type Config, mayNameSecret, resolveSecrets } from '../../core/config/in
 import type { InstanceState } from '../../core/instance-state.ts';
 import type { Logger } from '../../core/logger.ts';
 import type { Telemetry } from '../../core/telemetry/telemetry.ts';
+import type { BatchedWrites } from '../../db/batched-writes.ts';
 import { ConditionFailedError } from '../../db/statement.ts';
 import type { Storage } from '../../db/storage.ts';
 import type { JobRow } from '../../db/tables/jobs.ts';
@@ -25,6 +26,7 @@ import { webhookStore } from './webhooks.store.ts';
 export interface WebhooksDeps {
   readonly config: Config;
   readonly storage: Storage;
+  readonly batch: Pick<BatchedWrites, 'write'>;
   readonly state: Pick<InstanceState, 'table'>;
   readonly jobs: JobStore;
   readonly audit: Pick<AuditLog, 'change'>;
@@ -92,6 +94,7 @@ export const webhooksFeature = (deps: WebhooksDeps) => {
     jobHandlers: {
       [deliveryKey]: deliveryJob({
         ...{ storage, deliveries, webhooks: store, secretsOf, log, now },
+        write: deps.batch.write,
         request: createWebhookRequest({
           ...{ http, now },
           timeoutMs: settings.Timeout,

@@ -1,8 +1,9 @@
 import { sql } from 'kysely';
 import { defineStore, type StoreOf } from '../../db/define-store.ts';
-import { insertStatement, preparedStatement, updateStatement } from '../../db/statement.ts';
+import { insertStatement, preparedStatement, type Statement } from '../../db/statement.ts';
 import type { WebhookDeliveryRow, WebhookRow } from '../../db/tables/arriving-work.ts';
 import type { JobLease } from '../../scheduler/job-queue.ts';
+import { leaseStatements } from '../jobs/index.ts';
 import type { DeliveryError, DeliveryStatus } from './webhooks.schema.ts';
 
 export const deliveryKey = 'acp.webhook-delivery';
@@ -66,10 +67,7 @@ export const deliveryStore = defineStore((storage) => {
     })),
   );
 
-  const completed = updateStatement(storage.db, 'jobs', ({ id, leaseOwner, attempt }: JobLease, now: number) => ({
-    set: { status: 'Completed', completed_at: now, payload: null, lease_owner: null, lease_until: null },
-    where: { id, lease_owner: leaseOwner, attempt },
-  }));
+  const { completed } = leaseStatements(storage);
 
   /**
    * Puts the job of a delivery in line, whether there is still one or none any more. A worker that is just about to end it
@@ -146,12 +144,13 @@ export const deliveryStore = defineStore((storage) => {
       return { row, webhook };
     },
     /**
-     * The attempt that has succeeded, and the end of its job: one message to a store that is elsewhere, and one commit.
-     * Each is without effect where the delivery is not pending, or another attempt has the job.
+     * The attempt that has succeeded, and the end of its job. Each is without effect where the delivery is not pending, or
+     * another attempt has the job.
      */
-    async delivered(lease: JobLease, responseCode: number, now: number): Promise<void> {
-      await storage.exchange([delivered({ id: lease.id, responseCode, now }), completed(lease, now)]);
-    },
+    delivered: (lease: JobLease, responseCode: number, now: number): readonly Statement[] => [
+      delivered({ id: lease.id, responseCode, now }),
+      completed(lease, now),
+    ],
     /** False: it is not pending any more, or was removed, and nothing was changed. */
     async attempted(id: string, end: AttemptEnd): Promise<boolean> {
       const { numUpdatedRows } = await pending(id)

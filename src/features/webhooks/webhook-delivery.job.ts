@@ -1,4 +1,5 @@
 import type { Logger } from '../../core/logger.ts';
+import type { BatchedWrites } from '../../db/batched-writes.ts';
 import type { Storage } from '../../db/storage.ts';
 import type { UnitOfWork } from '../../db/unit-of-work.ts';
 import { JobCanceledError, type JobHandler, type JobResult, type QueuedJob } from '../../scheduler/job-queue.ts';
@@ -14,6 +15,8 @@ import { type WebhookStore, webhookStore } from './webhooks.store.ts';
 export interface DeliveryJobDeps {
   readonly storage: Pick<Storage, 'transaction'>;
   readonly deliveries: DeliveryStore;
+  /** Deliveries that end in the same moment share a commit. */
+  readonly write: BatchedWrites['write'];
   readonly webhooks: WebhookStore;
   readonly request: WebhookRequest;
   readonly places: ReceiverPlaces;
@@ -57,7 +60,7 @@ export const deliveryJob = (deps: DeliveryJobDeps): JobHandler => {
     const at = now();
     // Most receivers have no failure to be forgiven.
     if (webhook.consecutive_failures === 0) {
-      await deliveries.delivered(job, status, at);
+      await deps.write(deliveries.delivered(job, status, at));
       return { status: 'Completed', isStored: true };
     }
     const end: AttemptEnd = { status: 'Delivered', error: null, responseCode: status, nextAttemptAt: null, now: at };

@@ -118,8 +118,8 @@ const world = (refusing: string | null = null) => {
       stepBack: async () => void steps.push('session, free'),
       keepOrStepBack: (_session: unknown, work: () => Promise<unknown>) => work(),
     },
-    store: { get: async () => row, lastSequence: async () => 0 },
-    jobs: { held: () => ({ sql: '', parameters: [] }) },
+    store: { get: async () => row, withLog: async () => ({ row, lastSequence: 0 }) },
+    jobs: { held: () => ({ sql: '', parameters: [] }), begun: () => ({ sql: '', parameters: [] }) },
     turns: {
       turn: async () => ({
         storedSteps: 1,
@@ -222,7 +222,7 @@ const taken = {
 type World = ReturnType<typeof world>;
 
 const launched = async ({ launch, step }: World, row: string): Promise<unknown> => {
-  if (row in taken) return launch.take(taken[row as keyof typeof taken], new AbortController().signal);
+  if (row in taken) return launch.take(taken[row as keyof typeof taken], new AbortController().signal, null);
   const item: ItemOfJob = {
     jobOf: (runId) => ({
       id: 'job',
@@ -231,6 +231,8 @@ const launched = async ({ launch, step }: World, row: string): Promise<unknown> 
       attempt: 1,
       maxAttempts: 1,
       held: { sql: runId, parameters: [] },
+      begun: null,
+      completed: null,
     }),
     reserve: async () => step('item told'),
   };

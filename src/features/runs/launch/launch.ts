@@ -9,6 +9,7 @@ import { type ActiveQuotas, type Admission, lapsedAdmission } from '../../quotas
 import type { Placed, SessionPlaces } from '../../sessions/index.ts';
 import type { DetachedRuns } from '../detached-runs.ts';
 import { storedAttribution } from '../run-record.ts';
+import type { LoggedRun } from '../runs.store.ts';
 import { checkPrompt, currentRequest } from './accepted-run.ts';
 import type { FlowDoors } from './flow-entry.ts';
 import type { AskedKind, Entrance, LaunchRequest, RunOwner, RunWork } from './launch-request.ts';
@@ -225,8 +226,9 @@ export const createLaunch = (deps: LaunchDeps) => {
   const isHeld = (tenantId: string, agentName: string): boolean => deps.stops.reason(tenantId, agentName) !== null;
 
   /** The plan of a job whose place in line has come; a word when there is nothing to start. */
-  const planInPlace = async (job: QueuedJob): Promise<RunPlan | NotTaken> => {
-    const row = await deps.store.get(job.tenantId, job.id);
+  const planInPlace = async (job: QueuedJob, read: LoggedRun | null): Promise<RunPlan | NotTaken> => {
+    const found = read ?? (await deps.store.withLog(job.tenantId, job.id));
+    const { row } = found;
     // The run of a continuation has no row before it starts.
     if (row?.quota_day) {
       const { id, tenant_id: tenantId, quota_day: day } = row;
@@ -235,7 +237,7 @@ export const createLaunch = (deps: LaunchDeps) => {
     const waits = row?.status === 'Queued' || (row === undefined && job.handlerKey === continuationKey);
     if (!waits) return 'Canceled';
     if (engine.stopped) return 'Released';
-    const plan = await plans.prepare(job);
+    const plan = await plans.prepare(job, found);
     const { request } = job.payload as Partial<QueuedRunPayload>;
     // A turn that goes on has passed the check when it began.
     if (request !== undefined) await checkPrompt(deps.preflight, plan.agent, job.tenantId, request, plan.attachments);
@@ -300,8 +302,11 @@ export const createLaunch = (deps: LaunchDeps) => {
         admission?.settled();
       }
     },
-    /** The run of a job that a worker has taken, with agent and session as they are by now. Throws a RunFailure that ends the run. */
-    async take(job: QueuedJob, signal: AbortSignal): Promise<ActiveRun | NotTaken> {
+    /**
+     * The run of a job that a worker has taken, with agent and session as they are by now; `read`: as it was just read, null:
+     * it may have changed since. Throws a RunFailure that ends the run.
+     */
+    async take(job: QueuedJob, signal: AbortSignal, read: LoggedRun | null): Promise<ActiveRun | NotTaken> {
       const { tenantId, targetName: agentName, id: runId } = job;
       const reading = deps.stops.current();
       if (reading !== null) await reading;
@@ -311,7 +316,8 @@ export const createLaunch = (deps: LaunchDeps) => {
       const line = sessionId === null ? undefined : await sessions.line({ tenantId, sessionId, runId }, signal);
       if (line === 'Closed') return 'Canceled';
       if (line === 'NotNext') return line;
-      const plan = await planInPlace(job).catch((error: unknown) => {
+      // In line it may have waited.
+      const plan = await planInPlace(job, line === undefined ? read : null).catch((error: unknown) => {
         line?.stepAside();
         throw error;
       });

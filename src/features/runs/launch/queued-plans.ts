@@ -1,3 +1,4 @@
+import type { Clock } from '../../../core/clock.ts';
 import { parseTraceparent } from '../../../core/telemetry/trace-context.ts';
 import type { RunRow } from '../../../db/tables.ts';
 import type { RunJob, RunPlan } from '../../../engine/active-run.ts';
@@ -8,7 +9,7 @@ import type { RunAttachmentPort } from '../../attachments/index.ts';
 import type { JobStore } from '../../jobs/index.ts';
 import { storedAttribution } from '../run-record.ts';
 import { notContinued, resumedAttempt, storedResume, type TurnStore } from '../run-turns.store.ts';
-import type { RunStore } from '../runs.store.ts';
+import type { LoggedRun, RunStore } from '../runs.store.ts';
 import { currentAgent, currentAttachments, currentParameters } from './accepted-run.ts';
 import {
   attributionIn,
@@ -20,29 +21,32 @@ import {
 } from './queued-run.ts';
 import { runPlan } from './run-plan.ts';
 
-const jobOf = (jobs: Pick<JobStore, 'held'>, job: QueuedJob): RunJob => ({
+const jobOf = ({ jobs, storeClock }: Pick<QueuedPlanDeps, 'jobs' | 'storeClock'>, job: QueuedJob): RunJob => ({
   id: job.id,
   lane: job.lane,
   leaseOwner: job.leaseOwner,
   attempt: job.attempt,
   maxAttempts: job.maxAttempts,
   held: jobs.held(job),
+  begun: jobs.begun(job),
+  completed: () => jobs.completed(job, storeClock.now()),
 });
 
 export interface QueuedPlanDeps {
   readonly store: RunStore;
-  readonly jobs: Pick<JobStore, 'held'>;
+  readonly jobs: Pick<JobStore, 'held' | 'begun' | 'completed'>;
   readonly agents: AgentSource;
   readonly attachments: Pick<RunAttachmentPort, 'stillThere'>;
   readonly turns: TurnStore;
   readonly maxContinuations: number;
+  readonly storeClock: Pick<Clock, 'now'>;
   readonly now: () => number;
 }
 
 /** The plans of runs that come from the job queue. */
 export const createQueuedPlans = (deps: QueuedPlanDeps) => {
   /** The plan of a run that was accepted over the API; another attempt goes on where the last one stopped. */
-  const acceptedPlan = async (job: QueuedJob, agent: CompiledAgent): Promise<RunPlan> => {
+  const acceptedPlan = async (job: QueuedJob, agent: CompiledAgent, { lastSequence }: LoggedRun): Promise<RunPlan> => {
     const { request, requestId, createdAt, ...rest } = job.payload as QueuedRunPayload;
     const principal = unpackPrincipal(rest.principal);
     const parameters = currentParameters(agent, request);
@@ -62,9 +66,9 @@ export const createQueuedPlans = (deps: QueuedPlanDeps) => {
       sessionId: request.sessionId ?? null,
       principal,
       ...attributionIn(rest),
-      job: jobOf(deps.jobs, job),
+      job: jobOf(deps, job),
       createdAt,
-      nextSequence: (await deps.store.lastSequence(job.id)) + 1,
+      nextSequence: lastSequence + 1,
       resume,
       continuedFromRunId: rest.resumes?.runId ?? null,
       trace: { parent: job.trace ?? null, link: parseTraceparent(rest.trace) },
@@ -91,10 +95,13 @@ export const createQueuedPlans = (deps: QueuedPlanDeps) => {
   };
 
   /** The plan of a run that goes on with the turn of a lost one, or a further attempt of it. */
-  const continuationPlan = async (job: QueuedJob, agent: CompiledAgent): Promise<RunPlan> => {
+  const continuationPlan = async (
+    job: QueuedJob,
+    agent: CompiledAgent,
+    { row: own, lastSequence }: LoggedRun,
+  ): Promise<RunPlan> => {
     const { from } = job.payload as ContinuationPayload;
     const source = await deps.store.get(job.tenantId, from);
-    const own = await deps.store.get(job.tenantId, job.id);
     if (source === undefined) throw notContinued(`Run ${from} does not exist any more.`);
     const hindered = own === undefined ? await hindrance(source) : null;
     if (hindered !== null) throw hindered;
@@ -112,9 +119,9 @@ export const createQueuedPlans = (deps: QueuedPlanDeps) => {
       principal: unpackPrincipal(principal as PackedPrincipal),
       ...storedAttribution(source),
       ownerId: source.owner_id,
-      job: jobOf(deps.jobs, job),
+      job: jobOf(deps, job),
       createdAt: own?.created_at ?? deps.now(),
-      nextSequence: own === undefined ? 0 : (await deps.store.lastSequence(job.id)) + 1,
+      nextSequence: own === undefined ? 0 : lastSequence + 1,
       resume: stored.resume,
       continuedFromRunId: from,
       trace: { parent: job.trace ?? null, link: null },
@@ -122,11 +129,14 @@ export const createQueuedPlans = (deps: QueuedPlanDeps) => {
   };
 
   return {
-    /** What the job's next attempt does, with the agent and the store as they are now. Throws a RunFailure that ends the run. */
-    async prepare(job: QueuedJob): Promise<RunPlan> {
+    /**
+     * What the job's next attempt does, with the agent and the store as they are now; its run as it was just read. Throws a
+     * RunFailure that ends the run.
+     */
+    async prepare(job: QueuedJob, run: LoggedRun): Promise<RunPlan> {
       const { resumes } = job.payload as Partial<QueuedRunPayload>;
       const agent = await currentAgent(deps.agents, job.tenantId, job.targetName, resumes?.agentVersion, job.trace);
-      return job.handlerKey === continuationKey ? continuationPlan(job, agent) : acceptedPlan(job, agent);
+      return job.handlerKey === continuationKey ? continuationPlan(job, agent, run) : acceptedPlan(job, agent, run);
     },
     /** The session that the job's run belongs to. */
     async sessionOf(job: QueuedJob): Promise<string | null> {
