@@ -1,5 +1,6 @@
 import { type ExpressionBuilder, sql } from 'kysely';
 import type { StoreHandle } from '../../db/define-store.ts';
+import { preparedStatement } from '../../db/statement.ts';
 import type { JobRow } from '../../db/tables/jobs.ts';
 import type { Tables } from '../../db/tables.ts';
 import type { JobChoice } from '../../scheduler/job-queue.ts';
@@ -38,7 +39,7 @@ const freeJobs = (db: StoreHandle['db'], which: Free, { now, choice: { only, ful
 export const noWait = { error_code: null, error_message: null } as const;
 
 const takenBy =
-  ({ owner, now, leaseUntil }: Claim) =>
+  ({ owner, now, leaseUntil }: Pick<Claim, 'owner' | 'now' | 'leaseUntil'>) =>
   (eb: JobExpressions) => ({
     status: 'Leased',
     lease_owner: owner,
@@ -48,29 +49,31 @@ const takenBy =
     ...noWait,
   });
 
+/** Takes a job by its key. Compiled once: each job is taken by a statement of its own. */
+const takeOne = ({ db }: StoreHandle, which: Free) =>
+  preparedStatement<'id' | 'owner' | 'now' | 'leaseUntil'>((parameter) =>
+    db
+      .updateTable('jobs')
+      .set(takenBy({ owner: parameter('owner'), now: parameter('now'), leaseUntil: parameter('leaseUntil') }))
+      .where('id', '=', parameter('id'))
+      // Still: of two that chose the same job, one changes it.
+      .where((eb) => isFree(eb, which, parameter('now')))
+      .returningAll(),
+  );
+
 /** Claims where a read cannot leave out what others are about to take: it chooses first, and takes what is still free. */
-export const chooseThenTake =
-  (storage: StoreHandle) =>
-  async (claim: Claim): Promise<readonly JobRow[]> => {
+export const chooseThenTake = (storage: StoreHandle) => {
+  const taken = { due: takeOne(storage, 'due'), lapsed: takeOne(storage, 'lapsed') };
+  return async (claim: Claim): Promise<readonly JobRow[]> => {
+    const { owner, now, leaseUntil } = claim;
     const take = async (which: Free, most: number): Promise<readonly JobRow[]> => {
       // Again while others were faster with every one of them: each round is somebody's progress.
       while (most > 0) {
         const chosen = await freeJobs(storage.db, which, claim).select('id').limit(most).execute();
         if (chosen.length === 0) break;
-        // One by one, each by its key: with a list of keys SQLite goes through all free jobs instead.
-        const taken = await Promise.all(
-          chosen.map(({ id }) =>
-            storage.db
-              .updateTable('jobs')
-              .set(takenBy(claim))
-              .where('id', '=', id)
-              // Still: of two that chose the same job, one changes it.
-              .where((eb) => isFree(eb, which, claim.now))
-              .returningAll()
-              .executeTakeFirst(),
-          ),
-        );
-        const got = taken.filter((row) => row !== undefined);
+        // One by one, each by its key: with a list of keys SQLite goes through all free jobs instead. All in one commit.
+        const rows = await storage.exchange(chosen.map(({ id }) => taken[which]({ id, owner, now, leaseUntil })));
+        const got = rows.flat() as JobRow[];
         if (got.length > 0) return got;
       }
       return [];
@@ -78,6 +81,7 @@ export const chooseThenTake =
     const due = await take('due', claim.limit);
     return [...due, ...(await take('lapsed', claim.limit - due.length))];
   };
+};
 
 /** A place in the order in which jobs become due. */
 interface Position {
