@@ -36,6 +36,7 @@ import { arrivingWork } from './0035-arriving-work.ts';
 import { flowWindows } from './0037-flow-windows.ts';
 import { flowKeys } from './0039-flow-keys.ts';
 import { triggerFlow } from './0041-trigger-flow.ts';
+import { jobLines } from './0042-job-lines.ts';
 import { spanCountsOfNewStore } from './dialect-parts.ts';
 
 /** Every migration in order, with the checksum of its file. A static list, because a bundle cannot scan a folder. */
@@ -77,4 +78,5 @@ export const migrations: readonly Migration[] = [
   { ...flowWindows, checksum: '71caf76c7cd5ae2e' },
   { ...flowKeys, checksum: '70d3f5ce8a6ce67b' },
   { ...triggerFlow, checksum: 'c77530c5db380cf1' },
+  { ...jobLines, checksum: '9b0e057f4bc4d09c' },
 ];

@@ -172,6 +172,8 @@ jobs.occurrence_at bigint;
 jobs.total_items bigint not null default 0;
 jobs.done_items bigint not null default 0;
 jobs.failed_items bigint not null default 0;
+jobs.rank bigint not null default 0;
+jobs.line text collate "C" not null default ''::text;
 model_health.provider_name text collate "C" not null;
 model_health.status text collate "C" not null;
 model_health.detail text collate "C";
@@ -558,6 +560,7 @@ CREATE UNIQUE INDEX idempotency_keys_pk ON idempotency_keys USING btree (tenant_
 CREATE UNIQUE INDEX job_items_pk ON job_items USING btree (job_id, seq);
 CREATE INDEX job_items_waiting ON job_items USING btree (job_id, seq) WHERE (status = 'Pending'::text);
 CREATE INDEX jobs_due ON jobs USING btree (status, scheduled_for, id);
+CREATE INDEX jobs_lines ON jobs USING btree (tenant_id, rank, lane, line, scheduled_for, id) WHERE ((lease_owner IS NULL) AND (completed_at IS NULL));
 CREATE INDEX jobs_newest ON jobs USING btree (tenant_id, created_at, id);
 CREATE UNIQUE INDEX jobs_occurrence ON jobs USING btree (schedule_id, occurrence_at) WHERE (schedule_id IS NOT NULL);
 CREATE UNIQUE INDEX jobs_pk ON jobs USING btree (id);

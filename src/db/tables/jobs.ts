@@ -26,6 +26,10 @@ export interface JobRow {
   /** Completed ones only. */
   done_items: number;
   failed_items: number;
+  /** Lower ones go first, within a tenant. */
+  rank: number;
+  /** Which line of its tenant and lane it stands in: a hash of the key of a flow; empty: that of all without one. */
+  line: string;
 }
 
 /** Which process does a background service's work. */

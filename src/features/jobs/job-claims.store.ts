@@ -1,12 +1,14 @@
-import { type ExpressionBuilder, sql } from 'kysely';
+import { type ExpressionBuilder, type SqlBool, sql } from 'kysely';
 import type { StoreHandle } from '../../db/define-store.ts';
 import { preparedStatement } from '../../db/statement.ts';
 import type { JobRow } from '../../db/tables/jobs.ts';
 import type { Tables } from '../../db/tables.ts';
 import type { JobChoice } from '../../scheduler/job-queue.ts';
+import { isWaiting } from './waiting-lines.store.ts';
+import type { Position, WaitingLine } from './waiting-lines.ts';
 
 /** One look for free jobs: who looks, until when a lease stands, and how many it may take. */
-interface Claim {
+export interface Claim {
   readonly owner: string;
   readonly now: number;
   readonly leaseUntil: number;
@@ -14,25 +16,81 @@ interface Claim {
   readonly choice: JobChoice;
 }
 
-type Free = 'due' | 'lapsed';
 type JobExpressions = ExpressionBuilder<Tables, 'jobs'>;
+
+/** What claims are made of. Each takes what it finds, atomically; what others take at the same time is theirs. */
+export interface Claims {
+  /** Due jobs after a place in the order of time, if they are no more than the claim may take; how many there were, at least. */
+  all(claim: Claim, from: Position | null): Promise<{ readonly taken: readonly JobRow[]; readonly due: number }>;
+  /** The first due jobs of a line; how many there were. */
+  ofLine(
+    claim: Claim,
+    line: WaitingLine,
+    most: number,
+  ): Promise<{ readonly taken: readonly JobRow[]; readonly due: number }>;
+  /** Jobs whose lease has lapsed and that have attempts left. */
+  lapsed(claim: Claim, most: number): Promise<readonly JobRow[]>;
+}
 
 /** Jobs whose lease nobody has renewed in time. */
 export const lapsed = (eb: JobExpressions, now: number) =>
   eb.and([eb('status', 'in', ['Leased', 'Running']), eb('lease_until', '<', now)]);
 
-const isFree = (eb: JobExpressions, which: Free, now: number) =>
-  which === 'due'
-    ? eb.and([eb('status', '=', 'Pending'), eb('scheduled_for', '<=', now)])
-    : eb.and([lapsed(eb, now), eb('attempt', '<', eb.ref('max_attempts'))]);
+const isLapsed = (eb: JobExpressions, now: number) =>
+  eb.and([lapsed(eb, now), eb('attempt', '<', eb.ref('max_attempts'))]);
+const isDue = (eb: JobExpressions, now: number) =>
+  eb.and([eb('status', '=', 'Pending'), eb('scheduled_for', '<=', now)]);
 
-/** Free jobs of the choice, oldest first. */
-const freeJobs = (db: StoreHandle['db'], which: Free, { now, choice: { only, full, except } }: Claim) => {
-  let free = db.selectFrom('jobs').where((eb) => isFree(eb, which, now));
+/** Jobs that the worker may take, oldest first. */
+const freeJobs = (
+  { db }: Pick<StoreHandle, 'db'>,
+  isFree: (eb: JobExpressions, now: number) => ReturnType<JobExpressions['and']>,
+  { now, choice: { only, except } }: Claim,
+) => {
+  let free = db.selectFrom('jobs').where((eb) => isFree(eb, now));
   if (only !== null) free = free.where('lane', 'in', only);
-  if (full.length > 0) free = free.where('lane', 'not in', full);
   if (except.length > 0) free = free.where('id', 'not in', except);
-  return free.orderBy('scheduled_for').orderBy('id');
+  return free.select('id').orderBy('scheduled_for').orderBy('id');
+};
+
+const dueAfter = (storage: StoreHandle, claim: Claim, from: Position | null) =>
+  freeJobs(storage, isDue, claim)
+    .$if(from !== null, (query) =>
+      query.where(sql<SqlBool>`(scheduled_for, id) > (${from?.scheduledFor ?? 0}, ${from?.id ?? ''})`),
+    )
+    // The number as a part of the statement, here and below: plans for any number expect many.
+    .limit(sql.lit(claim.limit + 1));
+
+const lapsedJobs = (storage: StoreHandle, claim: Claim) => {
+  const { full } = claim.choice;
+  const free = freeJobs(storage, isLapsed, claim);
+  return full.length > 0 ? free.where('lane', 'not in', full) : free;
+};
+
+/**
+ * Whole columns are compared, and put in order: of the indexes only that of lines has them like this, so that none is
+ * chosen which goes over the jobs of others, whatever the database believes about how many there are.
+ */
+const dueOfLine = (
+  { db }: StoreHandle,
+  claim: Claim,
+  { tenantId, rank, lane, line, from }: WaitingLine,
+  most: number,
+) => {
+  const { except } = claim.choice;
+  let due = db
+    .selectFrom('jobs')
+    .select('id')
+    .where(isWaiting)
+    .where(
+      sql<SqlBool>`(tenant_id, rank, lane, line, scheduled_for, id) >= (${tenantId}, ${rank}, ${lane}, ${line}, ${from.scheduledFor}, ${from.id})`,
+    )
+    .where(
+      sql<SqlBool>`(tenant_id, rank, lane, line, scheduled_for) <= (${tenantId}, ${rank}, ${lane}, ${line}, ${claim.now})`,
+    );
+  if (except.length > 0) due = due.where('id', 'not in', except);
+  for (const column of ['tenant_id', 'rank', 'lane', 'line', 'scheduled_for', 'id'] as const) due = due.orderBy(column);
+  return due.limit(sql.lit(most));
 };
 
 /** A job says why it waits until it is taken, or canceled. */
@@ -50,94 +108,106 @@ const takenBy =
   });
 
 /** Takes a job by its key. Compiled once: each job is taken by a statement of its own. */
-const takeOne = ({ db }: StoreHandle, which: Free) =>
+const takeOne = ({ db }: StoreHandle, isFree: typeof isDue | typeof isLapsed) =>
   preparedStatement<'id' | 'owner' | 'now' | 'leaseUntil'>((parameter) =>
     db
       .updateTable('jobs')
       .set(takenBy({ owner: parameter('owner'), now: parameter('now'), leaseUntil: parameter('leaseUntil') }))
       .where('id', '=', parameter('id'))
       // Still: of two that chose the same job, one changes it.
-      .where((eb) => isFree(eb, which, parameter('now')))
+      .where((eb) => isFree(eb, parameter('now')))
       .returningAll(),
   );
 
-/** Claims where a read cannot leave out what others are about to take: it chooses first, and takes what is still free. */
-export const chooseThenTake = (storage: StoreHandle) => {
-  const taken = { due: takeOne(storage, 'due'), lapsed: takeOne(storage, 'lapsed') };
-  return async (claim: Claim): Promise<readonly JobRow[]> => {
-    const { owner, now, leaseUntil } = claim;
-    const take = async (which: Free, most: number): Promise<readonly JobRow[]> => {
+const inOrder = (rows: readonly JobRow[]): JobRow[] =>
+  rows.toSorted((a, b) => a.scheduled_for - b.scheduled_for || (a.id < b.id ? -1 : 1));
+
+/** Where a read cannot leave out what others are about to take: it chooses first, and takes what is still free. */
+export const chooseThenTake = (storage: StoreHandle): Claims => {
+  const [takeDue, takeLapsed] = [takeOne(storage, isDue), takeOne(storage, isLapsed)];
+  // One by one, each by its key: with a list of keys SQLite goes through all free jobs instead. All in one commit.
+  const take = async (
+    chosen: readonly { readonly id: string }[],
+    { owner, now, leaseUntil }: Claim,
+    one: typeof takeDue,
+  ): Promise<JobRow[]> => {
+    if (chosen.length === 0) return [];
+    const rows = await storage.exchange(chosen.map(({ id }) => one({ id, owner, now, leaseUntil })));
+    return rows.flat() as JobRow[];
+  };
+  return {
+    async all(claim, from) {
+      const chosen = await dueAfter(storage, claim, from).execute();
+      const fits = chosen.length <= claim.limit;
+      return { taken: fits ? await take(chosen, claim, takeDue) : [], due: chosen.length };
+    },
+    async ofLine(claim, line, most) {
+      const chosen = await dueOfLine(storage, claim, line, most).execute();
+      return { taken: await take(chosen, claim, takeDue), due: chosen.length };
+    },
+    async lapsed(claim, most) {
       // Again while others were faster with every one of them: each round is somebody's progress.
-      while (most > 0) {
-        const chosen = await freeJobs(storage.db, which, claim).select('id').limit(most).execute();
-        if (chosen.length === 0) break;
-        // One by one, each by its key: with a list of keys SQLite goes through all free jobs instead. All in one commit.
-        const rows = await storage.exchange(chosen.map(({ id }) => taken[which]({ id, owner, now, leaseUntil })));
-        const got = rows.flat() as JobRow[];
-        if (got.length > 0) return got;
+      for (;;) {
+        const chosen = await lapsedJobs(storage, claim).limit(most).execute();
+        const taken = await take(chosen, claim, takeLapsed);
+        if (taken.length > 0 || chosen.length === 0) return taken;
       }
-      return [];
-    };
-    const due = await take('due', claim.limit);
-    return [...due, ...(await take('lapsed', claim.limit - due.length))];
+    },
   };
 };
 
-/** A place in the order in which jobs become due. */
-interface Position {
-  readonly scheduledFor: number;
-  readonly id: string;
-}
+/** Claims that pass over what others are taking, and take what is left in the same statement. */
+export const takeWhatIsLeft = (storage: StoreHandle): Claims => {
+  const { db } = storage;
 
-/** Null: all due jobs are looked at. */
-const startOf = (last: Position | undefined, dueSince: number | null): Position | null => {
-  if (last === undefined || dueSince === null) return null;
-  return dueSince <= last.scheduledFor ? { scheduledFor: dueSince, id: '' } : last;
-};
-
-// Choices vary with the lanes that are full at the moment.
-const mostPositions = 64;
-
-/**
- * Claims that pass over what others are taking, and take what is left in the same statement. Each remembers how far it
- * came: while an old transaction keeps the database from clearing away what claims leave behind in the index, a look from
- * its beginning takes longer with every job that has passed. What becomes due below that is told by `dueSince`, or met by
- * the next look at all jobs. Leases that have lapsed are looked for then only, for the same reason.
- */
-export const takeWhatIsLeft = (storage: StoreHandle) => {
-  const positions = new Map<string, Position>();
-
-  const take = async (which: Free, most: number, claim: Claim, from: Position | null): Promise<JobRow[]> => {
-    if (most <= 0) return [];
-    const chosen = freeJobs(storage.db, which, claim)
-      .select('id')
-      .$if(from !== null, (query) =>
-        query.where(sql<boolean>`(scheduled_for, id) > (${from?.scheduledFor ?? 0}, ${from?.id ?? ''})`),
-      )
-      .limit(most)
-      .forUpdate()
-      .skipLocked();
-    const rows = await storage.db
-      .with('chosen', () => chosen)
+  const take = async (chosen: ReturnType<typeof dueOfLine>, claim: Claim): Promise<JobRow[]> => {
+    const rows = await db
+      .with('chosen', () => chosen.forUpdate().skipLocked())
       .updateTable('jobs')
       .from('chosen')
       .set(takenBy(claim))
       .whereRef('jobs.id', '=', 'chosen.id')
       .returningAll('jobs')
       .execute();
-    return rows.toSorted((a, b) => a.scheduled_for - b.scheduled_for || (a.id < b.id ? -1 : 1));
+    return inOrder(rows);
   };
-
-  return async (claim: Claim): Promise<readonly JobRow[]> => {
-    const { dueSince, only, full } = claim.choice;
-    const name = JSON.stringify([only, full]);
-    const last = positions.get(name);
-    const due = await take('due', claim.limit, claim, startOf(last, dueSince));
-    const newest = due.at(-1);
-    if (positions.size >= mostPositions) positions.clear();
-    if (newest === undefined || due.length < claim.limit) positions.set(name, { scheduledFor: claim.now, id: '' });
-    else positions.set(name, { scheduledFor: newest.scheduled_for, id: newest.id });
-    if (dueSince !== null) return due;
-    return [...due, ...(await take('lapsed', claim.limit - due.length, claim, null))];
+  return {
+    async all(claim, from) {
+      // What does not fit is not locked either: another worker would find less than there is.
+      const rows = await db
+        .with('head', () => dueAfter(storage, claim, from))
+        .with('chosen', (cte) =>
+          cte
+            .selectFrom('jobs')
+            .select('jobs.id')
+            .where('jobs.id', 'in', (eb) => eb.selectFrom('head').select('head.id'))
+            .where(sql<SqlBool>`(select count(*) from head) <= ${sql.lit(claim.limit)}`)
+            .where('jobs.status', '=', 'Pending')
+            .forUpdate()
+            .skipLocked(),
+        )
+        .with('taken', (cte) =>
+          cte
+            .updateTable('jobs')
+            .from('chosen')
+            .set(takenBy(claim) as never)
+            .whereRef('jobs.id', '=', 'chosen.id')
+            .returningAll('jobs'),
+        )
+        .with('found', (cte) => cte.selectFrom('head').select((eb) => eb.fn.countAll<number | string>().as('due')))
+        .selectFrom('found')
+        .leftJoin('taken', (join) => join.onTrue())
+        .selectAll()
+        .execute();
+      return {
+        taken: inOrder(rows.filter((row) => row.id !== null) as unknown as JobRow[]),
+        due: Number(rows[0]?.due ?? 0),
+      };
+    },
+    async ofLine(claim, line, most) {
+      const taken = await take(dueOfLine(storage, claim, line, most), claim);
+      return { taken, due: taken.length };
+    },
+    lapsed: (claim, most) => take(lapsedJobs(storage, claim).limit(most), claim),
   };
 };

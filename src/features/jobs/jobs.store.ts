@@ -5,8 +5,9 @@ import { ConditionFailedError, insertStatement, updateStatement } from '../../db
 import type { JobRow } from '../../db/tables/jobs.ts';
 import type { Tables } from '../../db/tables.ts';
 import type { JobLease, JobQueue, JobWait, QueuedJob, WaitingJob } from '../../scheduler/job-queue.ts';
-import { chooseThenTake, lapsed, noWait, takeWhatIsLeft } from './job-claims.store.ts';
+import { lapsed, noWait } from './job-claims.store.ts';
 import { leaseStatements, noLease, shownPayload } from './job-lease.store.ts';
+import { takeInTurn } from './job-turns.store.ts';
 
 export interface NewJob
   extends Pick<QueuedJob, 'id' | 'tenantId' | 'handlerKey' | 'lane' | 'targetName' | 'payload' | 'maxAttempts'> {
@@ -115,7 +116,7 @@ export const jobStore = defineStore((storage) => {
     }),
   );
   const { begun, completed } = leaseStatements(storage);
-  const take = (storage.dialect.readsPastLocks ? takeWhatIsLeft : chooseThenTake)(storage);
+  const take = takeInTurn(storage);
 
   const queue: JobQueue = {
     async cancelRequests(leases) {

@@ -98,6 +98,7 @@ export const deliveryStore = defineStore((storage) => {
       .values({
         ...{ id, tenant_id, handler_key: deliveryKey, lane, target_name: name, created_at: now },
         ...{ schedule_id: null, occurrence_at: null, total_items: 0, done_items: 0, failed_items: 0 },
+        ...{ rank: 0, line: '' },
         ...anew,
       })
       .onConflict((conflict) => conflict.column('id').doUpdateSet(anew))

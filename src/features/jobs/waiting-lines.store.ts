@@ -1,0 +1,113 @@
+import { type RawBuilder, type SqlBool, sql } from 'kysely';
+import type { StoreHandle } from '../../db/define-store.ts';
+import type { Line, Position, WaitingLine } from './waiting-lines.ts';
+
+/**
+ * Of jobs that are Pending, as the index of lines has it: an index that begins with the status cannot be chosen instead,
+ * which would go over all jobs that wait.
+ */
+export const isWaiting: RawBuilder<SqlBool> = sql`lease_owner is null and completed_at is null`;
+
+interface LineRow {
+  readonly rank: number;
+  readonly lane: string;
+  readonly line: string;
+  readonly scheduled_for: number;
+  readonly id: string;
+}
+
+const toLine = (tenantId: string, row: LineRow): WaitingLine => ({
+  tenantId,
+  rank: row.rank,
+  lane: row.lane,
+  line: row.line,
+  from: { scheduledFor: row.scheduled_for, id: row.id },
+});
+
+// So many at once cost a claim little; what lies behind them is looked up when they have had their turn.
+export const mostTenants = 10_000;
+export const mostLines = 1000;
+
+/** Looks for lines with waiting jobs: each step goes from one to the next, past all jobs of the first. */
+export const linesThatWait = ({ db }: StoreHandle) => {
+  const jobs = sql.table('jobs');
+
+  const tenantsFrom = async (after: string): Promise<string[]> => {
+    const { rows } = await sql<{ tenant_id: string }>`
+      with recursive tenants (tenant_id) as (
+        select * from (
+          select tenant_id from ${jobs} where ${isWaiting} and tenant_id > ${after}
+          order by tenant_id, rank, lane, line, scheduled_for, id limit 1
+        ) as first
+        union all
+        select (
+          select job.tenant_id from ${jobs} as job
+          where ${isWaiting} and job.tenant_id > tenants.tenant_id
+          order by job.tenant_id, rank, lane, line, scheduled_for, id limit 1
+        ) from tenants where tenants.tenant_id is not null
+      )
+      select tenant_id from tenants where tenant_id is not null limit ${sql.lit(mostTenants)}`.execute(db);
+    return rows.map((row) => row.tenant_id);
+  };
+
+  // Expressions, not columns: SQLite compares only the first one of columns with an index, and goes over the rest.
+  const linesFrom = async (tenantId: string, after: Pick<Line, 'rank' | 'lane' | 'line'> | null) => {
+    const beyond = after === null ? sql`` : sql`and (rank, lane, line) > (${after.rank}, ${after.lane}, ${after.line})`;
+    const { rows } = await sql<LineRow>`
+      with recursive lines (rank, lane, line, scheduled_for, id) as (
+        select * from (
+          select rank, lane, line, scheduled_for, id from ${jobs}
+          where ${isWaiting} and tenant_id = ${tenantId} ${beyond}
+          order by tenant_id, rank, lane, line, scheduled_for, id limit 1
+        ) as first
+        union all
+        select job.rank, job.lane, job.line, job.scheduled_for, job.id from lines join ${jobs} as job on job.id = (
+          select next.id from ${jobs} as next
+          where next.lease_owner is null and next.completed_at is null and next.tenant_id = ${tenantId}
+            and (next.rank, next.lane, next.line) > (lines.rank + 0, lines.lane || '', lines.line || '')
+          order by next.tenant_id, next.rank, next.lane, next.line, next.scheduled_for, next.id limit 1
+        )
+      )
+      select * from lines limit ${sql.lit(mostLines)}`.execute(db);
+    return rows;
+  };
+
+  return {
+    /** Tenants with waiting jobs, due or not; those after this one are among them in any case. */
+    async tenants(after: string): Promise<readonly string[]> {
+      const beyond = await tenantsFrom(after);
+      if (after === '' || beyond.length === mostTenants) return beyond;
+      return [...new Set([...beyond, ...(await tenantsFrom(''))])];
+    },
+    /** Lines of a tenant with a due job; of many the first ones, and those after the given one. */
+    async lines(tenantId: string, last: Pick<Line, 'lane' | 'line'>, now: number) {
+      const rows = await linesFrom(tenantId, null);
+      const isPartial = rows.length === mostLines;
+      const rank = rows[0]?.rank;
+      if (isPartial && rank !== undefined) rows.push(...(await linesFrom(tenantId, { rank, ...last })));
+      const due = rows.filter((row) => row.scheduled_for <= now);
+      return { lines: due.map((row) => toLine(tenantId, row)), isPartial };
+    },
+    /** Due jobs after this place in the order of time, each as the line that it stands in. Null: there are more. */
+    async due(
+      from: Position | null,
+      now: number,
+      only: readonly string[] | null,
+      most: number,
+    ): Promise<readonly WaitingLine[] | null> {
+      let query = db
+        .selectFrom('jobs')
+        .select(['tenant_id', 'rank', 'lane', 'line', 'scheduled_for', 'id'])
+        .where('status', '=', 'Pending')
+        .where('scheduled_for', '<=', now);
+      if (only !== null) query = query.where('lane', 'in', only);
+      if (from !== null) query = query.where(sql<boolean>`(scheduled_for, id) > (${from.scheduledFor}, ${from.id})`);
+      const rows = await query
+        .orderBy('scheduled_for')
+        .orderBy('id')
+        .limit(sql.lit(most + 1))
+        .execute();
+      return rows.length > most ? null : rows.map((row) => toLine(row.tenant_id, row));
+    },
+  };
+};
