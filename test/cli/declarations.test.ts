@@ -5,7 +5,7 @@ import { declarationKinds } from '../../src/cli/declarations/declaration-kinds.t
 import { createFolder, type Folder } from './support.ts';
 
 const everyKind = `
-kind: Trigger
+kind: trigger
 name: ticket
 targetName: support
 scheme: github
@@ -49,24 +49,28 @@ secretConfigurationKey: Service:WebhookSecrets:chat
 headers: { x-room: "42" }
 labels: { owner: team-a }
 ---
-kind: QuotaRule
-period: Daily
+kind: quotaRule
+period: daily
 agentName: support
 maxRuns: 100
 maxCost: 2.5
+labels: { owner: team-a }
 ---
 kind: ApprovalRule
 agentName: support
 toolName: clock_now
 argumentConditions: [{ path: timeZone, operator: In, value: [UTC, Europe/Vienna] }]
+labels: { owner: team-a }
 ---
 kind: RetentionPolicy
 target: Spans
 maxAgeDays: 14
+labels: { owner: team-a }
 ---
 kind: EgressPolicy
 tenantId: default
 allowedProviders: [demo]
+labels: { owner: team-a }
 `;
 
 interface Told {
@@ -172,7 +176,7 @@ describe('declarations', () => {
         webhook('twice', ''),
         webhook('twice', ''),
         'kind: RetentionPolicy\ntarget: Everything\n',
-        'kind: QuotaRule\nperiod: Daily\nmaxRuns: 1\nlabels: { owner: me }\n',
+        'kind: QuotaRule\nperiod: Daily\nmaxRuns: 1\nlabels: { owner: [me] }\n',
       ].join('---\n'),
     );
     const { code, told, stderr } = await apply(folder, '-f', 'bad.yaml');
@@ -191,7 +195,7 @@ describe('declarations', () => {
       'Webhook 24 : Webhook twice is also declared at bad.yaml:18',
     ]);
     assert.match(errors[5] ?? '', /^RetentionPolicy 31 target: must be one of RunEvents, /);
-    assert.deepEqual(errors.slice(6), ['QuotaRule 36 labels: is not a known field']);
+    assert.deepEqual(errors.slice(6), ['QuotaRule 36 labels.owner: must be string']);
     assert.equal((await folder.acp(['agents', 'get', 'good'])).code, 4);
     const shown = await folder.acp(['apply', '-f', 'bad.yaml']);
     assert.match(shown.stderr, /error: bad\.yaml:8: period: must be one of Daily, Monthly/);
@@ -244,24 +248,62 @@ describe('declarations', () => {
     const folder = createFolder(t);
     await folder.serve();
     const owned = (name: string, owner: string) => webhook(name, `labels: { owner: ${owner} }\n`);
+    // Rules of the same kinds that somebody else has, or nobody.
+    const rules = [
+      'kind: QuotaRule\nperiod: Monthly\nmaxRuns: 5\nlabels: { owner: team-b }\n',
+      'kind: QuotaRule\nperiod: Daily\nmaxRuns: 5\n',
+      'kind: ApprovalRule\ntoolName: clock_now\nlabels: { owner: team-b }\n',
+      'kind: ApprovalRule\ntoolName: other_tool\n',
+      'kind: RetentionPolicy\ntarget: Jobs\nmaxAgeDays: 9\nlabels: { owner: team-b }\n',
+      'kind: RetentionPolicy\ntarget: Sessions\nmaxAgeDays: 9\n',
+      'kind: EgressPolicy\ntenantId: acme\nallowedProviders: [demo]\nlabels: { owner: team-b }\n',
+    ];
     folder.write('all.yaml', everyKind);
-    folder.write('others.yaml', `${owned('theirs', 'team-b')}---\n${webhook('nobodys', '')}---\n${agent('loose')}`);
+    folder.write(
+      'others.yaml',
+      `${[owned('theirs', 'team-b'), webhook('nobodys', ''), agent('loose'), ...rules].join('---\n')}`,
+    );
     assert.equal((await apply(folder, '-f', 'all.yaml', '-f', 'others.yaml')).code, 0);
     // Without an owner, or with several, nobody says whose things go.
     const several = await apply(folder, '-f', 'all.yaml', '-f', 'others.yaml', '--prune');
     assert.equal(several.code, 2);
     assert.match(several.stderr, /name several owners: team-a, team-b/);
     folder.write('less.yaml', owned('chat', 'team-a'));
-    const gone = ['Trigger ticket', 'Schedule morning', 'Agent support', 'Skill refunds'];
+    // What refers to others goes first.
+    const gone = [
+      'ApprovalRule clock_now/support timeZone In ["UTC","Europe/Vienna"]',
+      'QuotaRule Daily/support',
+      'Trigger ticket',
+      'Schedule morning',
+      'Agent support',
+      'RetentionPolicy Spans',
+      'Skill refunds',
+      'EgressPolicy default',
+    ];
     const planned = await apply(folder, '-f', 'less.yaml', '--prune', '--dry-run');
     const expected = ['updated Webhook chat', ...gone.map((one) => `deleted ${one}`)];
     assert.deepEqual(planned.actions, expected);
     assert.equal((await folder.acp(['triggers', 'get', 'ticket'])).code, 0);
     assert.deepEqual((await apply(folder, '-f', 'less.yaml', '--prune')).actions, expected);
     assert.deepEqual((await apply(folder, '-f', 'less.yaml', '--prune')).actions, ['unchanged Webhook chat']);
-    for (const one of gone) assert.equal((await folder.acp(['get', ...one.split(' ')])).code, 4, one);
-    for (const one of ['Webhook theirs', 'Webhook nobodys', 'Agent loose', 'QuotaRule Daily/support'])
-      assert.equal((await folder.acp(['get', ...one.split(' ')])).code, 0, one);
+    const get = async (one: string) => {
+      const [kind = '', ...name] = one.split(' ');
+      return (await folder.acp(['get', kind, name.join(' ')])).code;
+    };
+    for (const one of gone) assert.equal(await get(one), 4, one);
+    const kept = [
+      'Webhook theirs',
+      'Webhook nobodys',
+      'Agent loose',
+      'QuotaRule Monthly',
+      'QuotaRule Daily',
+      'ApprovalRule clock_now',
+      'ApprovalRule other_tool',
+      'RetentionPolicy Jobs',
+      'RetentionPolicy Sessions',
+      'EgressPolicy acme',
+    ];
+    for (const one of kept) assert.equal(await get(one), 0, one);
   });
 
   test('a dry run finds what saving a schedule or a trigger would be refused for', async (t) => {

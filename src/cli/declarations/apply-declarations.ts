@@ -3,7 +3,7 @@ import type { Client } from '../../client/client.ts';
 import { AcpError, type FieldError } from '../../contract/errors.ts';
 import { checkDefinitions, endsAll, refusalFindings } from '../definitions/check-definitions.ts';
 import { reportError } from '../output/error-report.ts';
-import type { DeclarationKind, Members, Surroundings } from './declaration-kind.ts';
+import type { DeclarationKind, Members } from './declaration-kind.ts';
 import type { Declaration, Declarations, Fault } from './read-declarations.ts';
 
 type PlacedField = FieldError & { readonly line: number | null };
@@ -84,6 +84,10 @@ const compared = async ({ kind, name, members }: Declaration, find: StoredFinder
   return { stored, change: { before, after }, isSame };
 };
 
+/** The service knows spellings that mean the same, and leaves what it has alone. */
+const isUnmoved = (stored: Members | null, saved: Members | null): boolean =>
+  stored !== null && saved !== null && stored['updatedAt'] === saved['updatedAt'] && stored['id'] === saved['id'];
+
 const apply = async (client: Client, declaration: Declaration, find: StoredFinder): Promise<Outcome> => {
   try {
     const { kind, members } = declaration;
@@ -91,10 +95,8 @@ const apply = async (client: Client, declaration: Declaration, find: StoredFinde
     const place = placed(declaration);
     if (stored !== null && isSame) return { ...place, action: 'unchanged', version: versionOf(stored), exitCode: 0 };
     const saved = await kind.save(client, members, stored);
-    // The service knows spellings that mean the same, and leaves what it has alone.
-    const isUnmoved = stored !== null && stored['updatedAt'] === saved['updatedAt'] && stored['id'] === saved['id'];
     const version = versionOf(saved);
-    if (isUnmoved) return { ...place, action: 'unchanged', version, exitCode: 0 };
+    if (isUnmoved(stored, saved)) return { ...place, action: 'unchanged', version, exitCode: 0 };
     return { ...place, action: stored === null ? 'created' : 'updated', version, change, exitCode: 0 };
   } catch (error) {
     return refused(declaration, error);
@@ -110,19 +112,43 @@ export const applyDeclarations = async function* (
   for (const declaration of declared) yield await apply(client, declaration, find);
 };
 
+/** Whether the only thing wrong with it is that the agent is not there, which a declaration before it makes. */
+const waitsForAgent = ({ kind, members }: Declaration, error: unknown, agents: ReadonlySet<string>): boolean => {
+  if (!(error instanceof AcpError)) return false;
+  const errors = error.details['errors'] as readonly FieldError[] | undefined;
+  const agent = kind.agentOf?.(members) ?? null;
+  return agent !== null && agents.has(agent) && errors?.length === 1 && errors[0]?.path === 'targetName';
+};
+
+/** What the service would store of it; null: that cannot be told. Throws what saving would be refused for. */
+const foreseen = async (
+  client: Client,
+  declaration: Declaration,
+  agents: ReadonlySet<string>,
+): Promise<Members | null> => {
+  const { kind, members } = declaration;
+  try {
+    return kind.preview === null ? null : await kind.preview(client, members);
+  } catch (error) {
+    if (waitsForAgent(declaration, error, agents)) return null;
+    throw error;
+  }
+};
+
 const previewOne = async (
+  client: Client,
   declaration: Declaration,
   find: StoredFinder,
-  surroundings: Surroundings,
+  agents: ReadonlySet<string>,
 ): Promise<Outcome> => {
   try {
     const { stored, change, isSame } = await compared(declaration, find);
-    if (!isSame) await declaration.kind.foresee?.(declaration.members, surroundings);
-    const action = stored === null ? 'created' : isSame ? 'unchanged' : 'updated';
+    const isKept = isSame || isUnmoved(stored, await foreseen(client, declaration, agents));
+    const action = stored === null ? 'created' : isKept ? 'unchanged' : 'updated';
     const current = stored === null ? null : versionOf(stored);
     const hasVersions = declaration.kind.owner === 'metadata';
-    const version = hasVersions ? (current ?? 0) + (isSame ? 0 : 1) : null;
-    return { ...placed(declaration), action, version, ...(isSame ? {} : { change }), exitCode: 0 };
+    const version = hasVersions ? (current ?? 0) + (isKept ? 0 : 1) : null;
+    return { ...placed(declaration), action, version, ...(isKept ? {} : { change }), exitCode: 0 };
   } catch (error) {
     return refused(declaration, error);
   }
@@ -148,11 +174,11 @@ const agentFindings = async function* (client: Client, declared: readonly Declar
     };
     if (checked.would === null)
       yield { ...place, action: 'failed', version: null, ...told, exitCode: checked.exitCode };
-    else yield { ...(await previewOne(declaration, find, { client, agents: new Set() })), ...told };
+    else yield { ...(await previewOne(client, declaration, find, new Set())), ...told };
   }
 };
 
-/** What applying would do; nothing is written. Agents are judged by the service, all else as far as can be foreseen. */
+/** What applying would do; nothing is written. The service judges all of it, and agents as they would be after the documents before them. */
 export const previewDeclarations = async function* (
   client: Client,
   { declared }: Pick<Declarations, 'declared'>,
@@ -161,7 +187,7 @@ export const previewDeclarations = async function* (
   const agents = agentFindings(client, declared);
   const saved = new Set<string>();
   for (const declaration of declared) {
-    if (declaration.kind.kind !== 'Agent') yield await previewOne(declaration, find, { client, agents: saved });
+    if (declaration.kind.kind !== 'Agent') yield await previewOne(client, declaration, find, saved);
     else {
       const next = await agents.next();
       if (next.done === true) continue;

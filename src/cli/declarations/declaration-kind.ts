@@ -2,6 +2,7 @@ import { isDeepStrictEqual } from 'node:util';
 import type { TObject, TProperties } from 'typebox';
 import type { Client } from '../../client/client.ts';
 import { isRecord } from '../../contract/record.ts';
+import type { SaveQuery } from '../../contract/save-query.ts';
 import { closed } from '../../contract/schema.ts';
 
 /** A declaration without its kind, or what the service stores of one. */
@@ -9,13 +10,6 @@ export type Members = Readonly<Record<string, unknown>>;
 
 /** Where the label `owner` of a kind stands. */
 export type OwnerPlace = 'metadata' | 'labels';
-
-/** What a declaration is judged in, before anything is saved. */
-export interface Surroundings {
-  readonly client: Client;
-  /** Agents that are saved before it. */
-  readonly agents: ReadonlySet<string>;
-}
 
 interface KindShape<Body extends object> {
   readonly kind: string;
@@ -27,21 +21,20 @@ interface KindShape<Body extends object> {
   readonly body: TObject;
   /** What an omitted member stands for. */
   readonly defaults: Partial<Body>;
-  /** Null: it carries no labels, and is never pruned. */
-  readonly owner: OwnerPlace | null;
+  readonly owner: OwnerPlace;
   /** By which one is told from the others of its kind. */
   nameOf(members: Members): string;
   /** What is stored, as the service answers it; with a name nothing else need be in it. */
   list(client: Client, name: string | null): Promise<readonly Members[]>;
-  /** Creates or replaces it; gives it as it is then. */
-  save(client: Client, body: Body, name: string, before: Members | null): Promise<{ readonly body: Members }>;
+  /** Creates or replaces it; gives it as it is then, or in a dry run as it would be. */
+  save(client: Client, body: Body, name: string, query: SaveQuery): Promise<{ readonly body: Members }>;
   remove(client: Client, stored: Members): Promise<unknown>;
   /** The same with one spelling for what can be written in several ways. */
   normal?(members: Members): Members;
   /** Why this declaration cannot be saved; null: it can. */
   refusal?(members: Members): { readonly path: string; readonly message: string } | null;
-  /** Throws what saving it would be refused for, as far as that can be told without saving it. */
-  foresee?(members: Members, surroundings: Surroundings): Promise<void>;
+  /** The agent that has to be there before the service can judge it; null: none. */
+  agentOf?(members: Members): string | null;
 }
 
 /** One kind of what files can declare: how it is read, compared, applied and printed. */
@@ -51,6 +44,8 @@ export interface DeclarationKind extends Omit<KindShape<never>, 'defaults' | 'sa
   /** What it says, whichever way it is written, without what the service adds. */
   content(members: Members): Members;
   save(client: Client, declared: Members, before: Members | null): Promise<Members>;
+  /** What saving would give, or be refused for; null: only the service's check of all agents tells. */
+  readonly preview: ((client: Client, declared: Members) => Promise<Members>) | null;
 }
 
 /** Members that a schema has, in its order, without those that say what leaving them out says. */
@@ -64,24 +59,32 @@ const contentBy = (schema: TObject, defaults: Members, members: Members): Member
     }),
   );
 
+/** When what is stored was saved last: a change that somebody else makes after that stays. */
+const timeOf = (before: Members | null): string => {
+  const updatedAt = before?.['updatedAt'];
+  return typeof updatedAt === 'string' ? updatedAt : 'none';
+};
+
 export const declarationKind = <Body extends object>(shape: KindShape<Body>): DeclarationKind => {
   const { key, body, defaults, save, normal = (members) => members, ...rest } = shape;
   const schema = closed({ ...key, ...body.properties });
+  const saved = async (client: Client, declared: Members, query: SaveQuery): Promise<Members> => {
+    const members = Object.entries(normal(declared)).filter(([name]) => Object.hasOwn(body.properties, name));
+    // It fits the schema of a declaration, and the service checks it again.
+    return (await save(client, Object.fromEntries(members) as Body, shape.nameOf(declared), query)).body;
+  };
   return {
     ...rest,
     schema,
     content: (members) => contentBy(schema, defaults as Members, normal(members)),
-    async save(client, declared, before) {
-      const members = Object.entries(normal(declared)).filter(([name]) => Object.hasOwn(body.properties, name));
-      // It fits the schema of a declaration, and the service checks it again.
-      return (await save(client, Object.fromEntries(members) as Body, shape.nameOf(declared), before)).body;
-    },
+    save: (client, declared, before) => saved(client, declared, { expectedUpdatedAt: timeOf(before) }),
+    preview: (client, declared) => saved(client, declared, { dryRun: true }),
   };
 };
 
 /** Whose it is; null: nobody says so. */
 export const ownerOf = ({ owner }: Pick<DeclarationKind, 'owner'>, members: Members): string | null => {
-  const labels = owner === null ? undefined : members[owner];
+  const labels = members[owner];
   const value = isRecord(labels) ? labels['owner'] : undefined;
   return typeof value === 'string' && value !== '' ? value : null;
 };

@@ -15,7 +15,6 @@ import { WebhookSaveRequest } from '../../features/webhooks/webhooks.schema.ts';
 import { bodyOf, storedDefinition } from '../definitions/apply-definition.ts';
 import { skillContent } from '../definitions/skill-content.ts';
 import { type DeclarationKind, declarationKind, type Members } from './declaration-kind.ts';
-import { foreseeSchedule, foreseeTrigger } from './foreseen-refusals.ts';
 
 const name = { name: Type.String({ pattern: namePattern }) };
 const nameOf = (members: Members): string => String(members['name']);
@@ -86,6 +85,7 @@ const agentKind: DeclarationKind = {
   kind: 'Agent',
   dependsOn: ['EgressPolicy', 'Skill'],
   schema: null,
+  preview: null,
   owner: 'metadata',
   nameOf,
   list: agents,
@@ -107,11 +107,11 @@ export const declarationKinds: readonly DeclarationKind[] = [
     dependsOn: [],
     key: { tenantId: Type.String({ pattern: tenantPattern }) },
     body: TenantEgressPolicyRequest,
-    defaults: {},
-    owner: null,
+    defaults: { labels: {} },
+    owner: 'labels',
     nameOf: ({ tenantId }) => String(tenantId),
     list: egressPolicies,
-    save: (client, body, tenantId) => client.egressPolicies.save({ params: { tenantId }, body }),
+    save: (client, body, tenantId, query) => client.egressPolicies.save({ params: { tenantId }, query, body }),
     remove: (client, { tenantId }) => client.egressPolicies.remove({ params: { tenantId: String(tenantId) } }),
   }),
   declarationKind<AgentSkillRequest>({
@@ -131,7 +131,7 @@ export const declarationKinds: readonly DeclarationKind[] = [
     owner: 'metadata',
     nameOf,
     list: async (client) => (await client.skills.list()).body,
-    save: (client, body) => client.skills.save({ params: { name: body.name }, body }),
+    save: (client, body, skill, query) => client.skills.save({ params: { name: skill }, query, body }),
     remove: (client, stored) => client.skills.remove(paramsOf(stored)),
     // It fits the schema of a skill, or comes from the store.
     normal: (members) => skillContent(members as unknown as AgentSkillRequest),
@@ -146,9 +146,9 @@ export const declarationKinds: readonly DeclarationKind[] = [
     owner: 'labels',
     nameOf,
     list: schedules,
-    save: (client, body, schedule) => client.schedules.save({ params: { name: schedule }, body }),
+    save: (client, body, schedule, query) => client.schedules.save({ params: { name: schedule }, query, body }),
     remove: (client, stored) => client.schedules.remove(paramsOf(stored)),
-    foresee: foreseeSchedule,
+    agentOf: ({ handlerKey, targetName }) => (handlerKey === 'acp.agent-batch' ? String(targetName) : null),
   }),
   declarationKind<WebhookSaveRequest>({
     kind: 'Webhook',
@@ -159,7 +159,7 @@ export const declarationKinds: readonly DeclarationKind[] = [
     owner: 'labels',
     nameOf,
     list: async (client) => (await client.webhooks.list()).body,
-    save: (client, body, webhook) => client.webhooks.save({ params: { name: webhook }, body }),
+    save: (client, body, webhook, query) => client.webhooks.save({ params: { name: webhook }, query, body }),
     remove: (client, stored) => client.webhooks.remove(paramsOf(stored)),
     refusal: (members) =>
       isMasked(members)
@@ -186,21 +186,21 @@ export const declarationKinds: readonly DeclarationKind[] = [
     owner: 'labels',
     nameOf,
     list: async (client) => (await client.triggers.list()).body,
-    save: (client, body, trigger) => client.triggers.save({ params: { name: trigger }, body }),
+    save: (client, body, trigger, query) => client.triggers.save({ params: { name: trigger }, query, body }),
     remove: (client, stored) => client.triggers.remove(paramsOf(stored)),
-    foresee: foreseeTrigger,
+    agentOf: ({ targetName }) => String(targetName),
   }),
   declarationKind<QuotaSaveRequest>({
     kind: 'QuotaRule',
     dependsOn: ['Agent'],
     key: {},
     body: QuotaSaveRequest,
-    defaults: { agentName: null, maxRuns: null, maxTokens: null, maxCost: null, enabled: true },
-    owner: null,
+    defaults: { agentName: null, maxRuns: null, maxTokens: null, maxCost: null, enabled: true, labels: {} },
+    owner: 'labels',
     nameOf: ({ period, agentName }) =>
       typeof agentName === 'string' && agentName !== '' ? `${period}/${agentName}` : String(period),
     list: async (client) => (await client.quotas.list()).body,
-    save: (client, body) => client.quotas.save({ body }),
+    save: (client, body, _name, query) => client.quotas.save({ query, body }),
     remove: (client, stored) => client.quotas.remove({ params: { id: idOf(stored) } }),
     normal: withoutEmptyAgent,
   }),
@@ -209,8 +209,8 @@ export const declarationKinds: readonly DeclarationKind[] = [
     dependsOn: ['Agent'],
     key: {},
     body: ToolApprovalRuleRequest,
-    defaults: { agentName: null, argumentConditions: [] },
-    owner: null,
+    defaults: { agentName: null, argumentConditions: [], labels: {} },
+    owner: 'labels',
     // All that it says is its identity: another condition makes another rule.
     nameOf: ({ toolName, agentName, argumentConditions }) => {
       const conditions = conditionsInOrder(argumentConditions);
@@ -220,33 +220,36 @@ export const declarationKinds: readonly DeclarationKind[] = [
     // A rule that somebody's `remember` made is bound to a hash of arguments, which nobody can declare.
     list: async (client) =>
       (await client.approvalRules.list()).body.filter(({ argumentsHash }) => argumentsHash === null),
-    save: (client, body) => client.approvalRules.create({ body }),
+    // What it says is its name: nothing that somebody else changes can be lost.
+    save: (client, body, _name, { dryRun = false }) => client.approvalRules.create({ query: { dryRun }, body }),
     remove: (client, stored) => client.approvalRules.remove({ params: { ruleId: idOf(stored) } }),
-    normal: ({ argumentConditions, ...members }) =>
-      withoutEmptyAgent({ ...members, argumentConditions: conditionsInOrder(argumentConditions) }),
+    // Without labels it would keep those that it has.
+    normal: ({ argumentConditions, labels = {}, ...members }) =>
+      withoutEmptyAgent({ ...members, labels, argumentConditions: conditionsInOrder(argumentConditions) }),
   }),
   declarationKind<RetentionPolicySaveRequest>({
     kind: 'RetentionPolicy',
     dependsOn: [],
     key: { target: oneOf(retentionTargets) },
     body: RetentionPolicySaveRequest,
-    defaults: { maxAgeDays: null, maxRows: null, archive: false, enabled: true },
-    owner: null,
+    defaults: { maxAgeDays: null, maxRows: null, archive: false, enabled: true, labels: {} },
+    owner: 'labels',
     nameOf: ({ target }) => String(target),
     list: async (client) => (await client.retention.list()).body,
-    save: (client, body, target) => client.retention.save({ params: { target }, body }),
+    save: (client, body, target, query) => client.retention.save({ params: { target }, query, body }),
     remove: (client, { target }) => client.retention.remove({ params: { target: String(target) } }),
   }),
 ];
 
 export const kindNames: readonly string[] = declarationKinds.map(({ kind }) => kind);
 
-/** By its name as documents write it; undefined: there is none. */
-export const kindOf = (kind: unknown): DeclarationKind | undefined => declarationKinds.find((one) => one.kind === kind);
+/** By its name in any case, as words of a schema are written; undefined: there is none. */
+export const kindOf = (word: unknown): DeclarationKind | undefined =>
+  typeof word === 'string' ? declarationKinds.find(({ kind }) => kind.toLowerCase() === word.toLowerCase()) : undefined;
 
-/** By its name in any case, as people type it. Throws `validation-failed`. */
+/** The same. Throws `validation-failed`. */
 export const namedKind = (word: string): DeclarationKind => {
-  const kind = declarationKinds.find((one) => one.kind.toLowerCase() === word.toLowerCase());
+  const kind = kindOf(word);
   if (kind !== undefined) return kind;
   throw new AcpError('validation-failed', `There is no kind "${word}": it is one of ${kindNames.join(', ')}.`);
 };

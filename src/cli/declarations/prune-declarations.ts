@@ -27,7 +27,6 @@ const orphans = async (client: Client, owner: string, declared: readonly Declara
   const kept = new Set(declared.map(({ kind, name }) => `${kind.kind} ${name}`));
   const gone: Orphan[] = [];
   for (const kind of kindsInOrder.toReversed()) {
-    if (kind.owner === null) continue;
     for (const stored of await kind.list(client, null)) {
       const name = kind.nameOf(stored);
       if (ownerOf(kind, stored) === owner && !kept.has(`${kind.kind} ${name}`)) gone.push({ kind, name, stored });

@@ -37,6 +37,8 @@ export interface EgressPolicyRow {
   tenant_id: string;
   /** JSON list of provider names. */
   allowed_providers: string;
+  /** JSON; null without any. */
+  labels: string | null;
   updated_at: number;
 }
 

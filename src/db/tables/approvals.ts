@@ -46,6 +46,8 @@ export interface ApprovalRuleRow {
   arguments_hash: string | null;
   argument_conditions: string;
   match_key: string;
+  /** JSON; null without any. */
+  labels: string | null;
   created_by: string | null;
   created_at: number;
 }

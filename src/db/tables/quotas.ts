@@ -10,6 +10,8 @@ export interface QuotaRow {
   max_tokens: number | null;
   max_cost_micros: number | null;
   enabled: number;
+  /** JSON; null without any. */
+  labels: string | null;
   created_at: number;
   updated_at: number;
 }

@@ -9,6 +9,8 @@ export interface RetentionPolicyRow {
   max_rows: number | null;
   archive: number;
   enabled: number;
+  /** JSON; null without any. */
+  labels: string | null;
   created_at: number;
   updated_at: number;
 }

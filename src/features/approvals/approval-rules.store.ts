@@ -1,3 +1,4 @@
+import { labelsOf, labelsText } from '../../core/labels.ts';
 import { defineStore, deletesRow, type StoreOf } from '../../db/define-store.ts';
 import type { ApprovalRuleRow } from '../../db/tables/approvals.ts';
 import type { ToolArgumentCondition } from './approvals.schema.ts';
@@ -10,6 +11,7 @@ export interface StandingRule extends RuleMatch {
   /** Null: all agents. */
   readonly agentName: string | null;
   readonly toolName: string;
+  readonly labels: Readonly<Record<string, string>>;
   readonly createdBy: string | null;
   /** Epoch milliseconds. */
   readonly createdAt: number;
@@ -22,6 +24,7 @@ const fromRow = (row: ApprovalRuleRow): StandingRule => ({
   toolName: row.tool_name,
   argumentsHash: row.arguments_hash,
   argumentConditions: JSON.parse(row.argument_conditions) as ToolArgumentCondition[],
+  labels: labelsOf(row),
   createdBy: row.created_by,
   createdAt: row.created_at,
 });
@@ -58,6 +61,7 @@ export const approvalRuleStore = defineStore((storage) => {
           arguments_hash: rule.argumentsHash,
           argument_conditions: JSON.stringify(rule.argumentConditions),
           match_key: matchKey(rule),
+          labels: labelsText(rule.labels),
           created_by: rule.createdBy,
           created_at: rule.createdAt,
         })

@@ -1,5 +1,6 @@
 import Type from 'typebox';
 import { defineOperations } from '../../contract/operation.ts';
+import { DryRunQuery } from '../../contract/save-query.ts';
 import { pagingQuery, Uuid } from '../../contract/schema.ts';
 import {
   ApprovalDecisionRequest,
@@ -87,6 +88,7 @@ export const approvalRuleOperations = defineOperations({
     summary: 'Approve calls of a tool in advance',
     description:
       'From then on matching calls run without being asked about, and the log of the run says which rule approved them. A rule can be bound to arguments.',
+    query: DryRunQuery,
     body: ToolApprovalRuleRequest,
     responses: { 201: ToolApprovalRule, 200: ToolApprovalRule },
     errors: ['audit-unavailable'],

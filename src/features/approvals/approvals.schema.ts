@@ -1,5 +1,5 @@
 import Type, { type Static } from 'typebox';
-import { closed, type Json, JsonValue, nullable, oneOf, Time, Uuid } from '../../contract/schema.ts';
+import { closed, type Json, JsonValue, Labels, nullable, oneOf, Time, Uuid } from '../../contract/schema.ts';
 import { ToolApprovalPresentation } from '../../contract/tool-approval.ts';
 
 export const approvalStatuses = ['Pending', 'Approved', 'Rejected', 'Expired'] as const;
@@ -72,6 +72,7 @@ export const ToolApprovalRuleRequest = closed(
     argumentConditions: Type.Optional(
       Type.Array(ToolArgumentCondition, { maxItems: 16, description: 'All must hold; none: every call' }),
     ),
+    labels: Type.Optional(Labels),
   },
   { title: 'ToolApprovalRuleRequest' },
 );
@@ -86,6 +87,7 @@ export const ToolApprovalRule = Type.Object(
       Type.String({ description: 'Hex SHA-256 of the canonical arguments; from `remember` only' }),
     ),
     argumentConditions: Type.Array(ToolArgumentCondition),
+    labels: Labels,
     createdBy: nullable(Type.String()),
     createdAt: Time,
   },

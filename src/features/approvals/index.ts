@@ -26,7 +26,7 @@ export interface ApprovalsDeps {
   readonly config: Config;
   readonly storage: Storage;
   readonly state: Pick<InstanceState, 'entries'>;
-  readonly audit: Pick<AuditLog, 'change'>;
+  readonly audit: Pick<AuditLog, 'change' | 'save'>;
   readonly authorization: RunAuthorization;
   readonly owners: SessionAccess;
   readonly policy: ApprovalPolicy | null;

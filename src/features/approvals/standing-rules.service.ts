@@ -4,6 +4,8 @@ import type { Json } from '../../contract/schema.ts';
 import type { AuditedCall, Handlers } from '../../core/context.ts';
 import type { StoreEntries } from '../../core/instance-state.ts';
 import { isoTime } from '../../core/iso-time.ts';
+import { labelsText } from '../../core/labels.ts';
+import type { Stores } from '../../db/define-store.ts';
 import type { UnitOfWork } from '../../db/unit-of-work.ts';
 import type { AuditLog, TellChange } from '../audit/index.ts';
 import { type ApprovalRuleStore, approvalRuleStore, type StandingRule } from './approval-rules.store.ts';
@@ -15,27 +17,37 @@ export interface StandingRuleDeps {
   readonly store: Pick<ApprovalRuleStore, 'list'>;
   /** Of each tenant: every marked call asks for them. */
   readonly rules: StoreEntries<readonly StandingRule[]>;
-  readonly audit: Pick<AuditLog, 'change'>;
+  readonly audit: Pick<AuditLog, 'change' | 'save'>;
   readonly now: () => number;
   readonly newId: () => string;
 }
 
-const toPublic = ({ argumentConditions, createdAt, ...rule }: StandingRule): ToolApprovalRule => ({
+const toPublic = ({ argumentConditions, labels, createdAt, ...rule }: StandingRule): ToolApprovalRule => ({
   ...rule,
+  labels: { ...labels },
   argumentConditions: [...argumentConditions],
   createdAt: isoTime(createdAt),
 });
 
-/** Stores a rule with its entry, unless one matches the same calls: then it gives that one. */
+/**
+ * Stores a rule with its entry, unless one matches the same calls: then it gives that one. A rule does not change: with
+ * other labels than those that are asked for it makes place for the new one.
+ */
 const storeOnce = async (
-  stores: UnitOfWork,
+  stores: Stores,
   tell: TellChange,
   by: AuditedCall,
   rule: StandingRule,
+  { labels, dryRun }: { readonly labels: 'any' | 'these'; readonly dryRun: boolean },
 ): Promise<StandingRule> => {
   const rules = stores(approvalRuleStore);
   const same = await rules.same(rule);
-  if (same !== null) return same;
+  if (same !== null && (labels === 'any' || labelsText(same.labels) === labelsText(rule.labels))) return same;
+  if (dryRun) return rule;
+  if (same !== null) {
+    await rules.remove(rule.tenantId, same.id);
+    tell({ id: same.id, before: toPublic(same), after: null }, { ...by, audit: approvalRuleOperations.remove.audit });
+  }
   await rules.insert(rule);
   tell({ id: rule.id, before: null, after: toPublic(rule) }, by);
   return rule;
@@ -59,10 +71,10 @@ export const createStandingRules = ({ store, rules, audit, now, newId }: Standin
   },
 
   /** Stores a rule that `remember` asks for, with its entry; an equal one that is stored stays instead. */
-  async remember(stores: UnitOfWork, tell: TellChange, rule: Omit<StandingRule, 'id'>): Promise<void> {
+  async remember(stores: UnitOfWork, tell: TellChange, rule: Omit<StandingRule, 'id' | 'labels'>): Promise<void> {
     const { tenantId, createdBy: actor } = rule;
     const by = { tenantId, principal: { actor }, audit: approvalRuleOperations.create.audit };
-    await storeOnce(stores, tell, by, { ...rule, id: newId() });
+    await storeOnce(stores, tell, by, { ...rule, id: newId(), labels: {} }, { labels: 'any', dryRun: false });
   },
 
   /** Called after a rule was written. */
@@ -79,7 +91,7 @@ export const createStandingRules = ({ store, rules, audit, now, newId }: Standin
       return ok(stored.map(toPublic));
     },
 
-    async create(context, { body }) {
+    async create(context, { query, body }) {
       const { tenantId, principal } = context;
       const argumentConditions = body.argumentConditions ?? [];
       const errors = conditionProblems(argumentConditions);
@@ -93,11 +105,16 @@ export const createStandingRules = ({ store, rules, audit, now, newId }: Standin
         toolName: body.toolName,
         argumentsHash: null,
         argumentConditions,
+        labels: body.labels ?? {},
         createdBy: principal.actor,
         createdAt: now(),
       };
-      const stored = await audit.change(context, (stores, tell) => storeOnce(stores, tell, context, rule));
-      if (stored !== rule) return ok(toPublic(stored));
+      const dryRun = query.dryRun === true;
+      const labels = body.labels === undefined ? 'any' : 'these';
+      const stored = await audit.save(context, query, (stores, tell) =>
+        storeOnce(stores, tell, context, rule, { labels, dryRun }),
+      );
+      if (stored !== rule || dryRun) return ok(toPublic(stored));
       rules.changed(tenantId);
       return { status: 201, body: toPublic(rule) };
     },

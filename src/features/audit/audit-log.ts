@@ -1,13 +1,15 @@
 import { AcpError } from '../../contract/errors.ts';
+import type { SaveQuery } from '../../contract/save-query.ts';
 import type { AuditedCall } from '../../core/context.ts';
 import type { Logger } from '../../core/logger.ts';
 import type { Telemetry } from '../../core/telemetry/telemetry.ts';
+import type { Stores } from '../../db/define-store.ts';
 import type { Storage } from '../../db/storage.ts';
 import type { UnitOfWork } from '../../db/unit-of-work.ts';
 import { type AuditEntry, auditStore } from './audit.store.ts';
 
 export interface AuditLogDeps {
-  readonly storage: Pick<Storage, 'transaction'>;
+  readonly storage: Pick<Storage, 'stores' | 'transaction'>;
   readonly telemetry: Telemetry;
   readonly log: Pick<Logger, 'error'>;
   readonly now: () => number;
@@ -104,34 +106,48 @@ export const createAuditLog = ({ storage, telemetry, log, now, newId }: AuditLog
     }
   };
 
+  /**
+   * The unit of work of an audited operation: what `work` writes and what it tells are committed together. Throws
+   * `audit-unavailable`, and changes nothing, when a `fail-closed` entry cannot be written. A change of which nothing is
+   * told is a fault of the program, and is not committed.
+   */
+  const change = async <T>(
+    call: AuditedCall,
+    work: (stores: UnitOfWork, tell: TellChange) => Promise<T>,
+  ): Promise<T> => {
+    const closed: AuditEntry[] = [];
+    const noted: AuditEntry[] = [];
+    let tellNoted = (): void => undefined;
+    const unit = async (stores: UnitOfWork): Promise<T> => {
+      // It may be done again, and then tells everything anew.
+      closed.length = 0;
+      noted.length = 0;
+      const done = await work(stores, (entity, by = call) =>
+        (by.audit.mode === 'noted' ? noted : closed).push(...entriesOf(by, entity)),
+      );
+      if (closed.length + noted.length === 0 && stores.hasChanged())
+        throw new Error(`A change of ${call.audit.action} has no audit entry.`);
+      await appendClosed(stores, closed);
+      tellNoted = await appendNoted(stores, noted);
+      return done;
+    };
+    const result = await storage.transaction(unit, chainLine(call.tenantId));
+    count(closed);
+    tellNoted();
+    return result;
+  };
+
   return {
+    change,
     /**
-     * The unit of work of an audited operation: what `work` writes and what it tells are committed together. Throws
-     * `audit-unavailable`, and changes nothing, when a `fail-closed` entry cannot be written. A change of which nothing is
-     * told is a fault of the program, and is not committed.
+     * The unit of an operation that saves. In a dry run it gets stores outside a transaction, which may belong to somebody
+     * else or be read-only: it comes to its answer without a write.
      */
-    async change<T>(call: AuditedCall, work: (stores: UnitOfWork, tell: TellChange) => Promise<T>): Promise<T> {
-      const closed: AuditEntry[] = [];
-      const noted: AuditEntry[] = [];
-      let tellNoted = (): void => undefined;
-      const unit = async (stores: UnitOfWork): Promise<T> => {
-        // It may be done again, and then tells everything anew.
-        closed.length = 0;
-        noted.length = 0;
-        const done = await work(stores, (entity, by = call) =>
-          (by.audit.mode === 'noted' ? noted : closed).push(...entriesOf(by, entity)),
-        );
-        if (closed.length + noted.length === 0 && stores.hasChanged())
-          throw new Error(`A change of ${call.audit.action} has no audit entry.`);
-        await appendClosed(stores, closed);
-        tellNoted = await appendNoted(stores, noted);
-        return done;
-      };
-      const result = await storage.transaction(unit, chainLine(call.tenantId));
-      count(closed);
-      tellNoted();
-      return result;
-    },
+    save: <T>(
+      call: AuditedCall,
+      { dryRun }: Pick<SaveQuery, 'dryRun'>,
+      work: (stores: Stores, tell: TellChange) => Promise<T>,
+    ): Promise<T> => (dryRun === true ? work(storage.stores, () => undefined) : change(call, work)),
     /**
      * An entry about something that is not a row. Fail-closed, it is written before the effect; noted, a failure is only
      * logged.

@@ -93,7 +93,7 @@ export const quotaRules = (tenantId: string, document: NonNullable<PolicyTestReq
     seen.add(scope);
     try {
       const limits = limitsOf(quota);
-      const rest = { tenantId, agentName, period: quota.period, enabled: quota.enabled ?? true };
+      const rest = { tenantId, agentName, period: quota.period, enabled: quota.enabled ?? true, labels: null };
       return { id: at, ...rest, ...limits, createdAt: 0, updatedAt: 0 };
     } catch (error) {
       const errors =

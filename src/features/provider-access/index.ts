@@ -12,7 +12,7 @@ export interface ProviderAccessFeatureDeps {
   readonly state: Pick<InstanceState, 'table'>;
   readonly config: Config;
   readonly providers: ModelProviders;
-  readonly audit: Pick<AuditLog, 'change'>;
+  readonly audit: Pick<AuditLog, 'change' | 'save'>;
   /** Counts an address that the rules refuse. */
   readonly egressRefused: (client: 'provider', phase: 'save') => void;
   readonly now: () => number;

@@ -1,5 +1,6 @@
 import Type from 'typebox';
 import { defineOperations } from '../../contract/operation.ts';
+import { SaveQuery } from '../../contract/save-query.ts';
 import {
   TenantEgressPolicyRequest,
   TenantEgressPolicyResponse,
@@ -74,9 +75,10 @@ export const egressPolicyOperations = defineOperations({
     summary: 'Limit the providers that a tenant may call',
     description: 'The list is an allowance: a provider that it does not name is refused, in definitions as in runs.',
     params: TenantId,
+    query: SaveQuery,
     body: TenantEgressPolicyRequest,
     responses: { 200: TenantEgressPolicyResponse },
-    errors: ['not-found'],
+    errors: ['not-found', 'version-conflict'],
     audit: { action: 'egress-policy.save', entity: 'egress-policy', mode: 'fail-closed' },
     cli: { command: 'tenants set-egress' },
   },

@@ -1,5 +1,5 @@
 import Type, { type Static } from 'typebox';
-import { closed, nullable, Time, tenantPattern } from '../../contract/schema.ts';
+import { closed, Labels, nullable, Time, tenantPattern } from '../../contract/schema.ts';
 
 export const TenantId = Type.Object({ tenantId: Type.String({ pattern: tenantPattern }) });
 
@@ -40,6 +40,7 @@ export const TenantEgressPolicyRequest = closed(
       maxItems: 100,
       description: 'Names of providers; an empty list allows none',
     }),
+    labels: Type.Optional(Labels),
   },
   { title: 'TenantEgressPolicyRequest' },
 );
@@ -48,6 +49,7 @@ export const TenantEgressPolicyResponse = Type.Object(
   {
     tenantId: Type.String(),
     allowedProviders: nullable(Type.Array(Type.String()), { description: 'Null: no policy, every provider' }),
+    labels: Labels,
     updatedAt: nullable(Time),
   },
   { title: 'TenantEgressPolicyResponse' },

@@ -1,8 +1,10 @@
 import { AcpError, invalidField } from '../../contract/errors.ts';
 import { noContent, ok } from '../../contract/operation.ts';
+import { assertExpected } from '../../contract/save-query.ts';
 import { mayNameSecret, type SecretNameRule, secretPrefix } from '../../core/config/index.ts';
 import type { Handlers } from '../../core/context.ts';
 import { isoTime } from '../../core/iso-time.ts';
+import { labelsOf, labelsText } from '../../core/labels.ts';
 import type { EgressPolicyRow, ProviderBindingRow } from '../../db/tables/access.ts';
 import type { ModelProviders } from '../../providers/models/index.ts';
 import { endpointProblem } from '../../providers/models/own-endpoint.ts';
@@ -21,7 +23,7 @@ export interface ProviderAccessServiceDeps {
   readonly allowPrivateEndpoints: boolean;
   /** Called when an endpoint is refused for its address. */
   readonly endpointRefused: () => void;
-  readonly audit: Pick<AuditLog, 'change'>;
+  readonly audit: Pick<AuditLog, 'change' | 'save'>;
   readonly now: () => number;
 }
 
@@ -104,6 +106,7 @@ export const providerBindingService = (deps: ProviderAccessServiceDeps): Handler
 const policyView = (tenantId: string, row: EgressPolicyRow | undefined): TenantEgressPolicyResponse => ({
   tenantId,
   allowedProviders: row === undefined ? null : allowedNames(row),
+  labels: row === undefined ? {} : labelsOf(row),
   updatedAt: row === undefined ? null : isoTime(row.updated_at),
 });
 
@@ -120,7 +123,7 @@ export const egressPolicyService = ({
     return ok(policyView(tenantId, access.policy(tenantId)));
   },
 
-  async save(context, { params: { tenantId }, body }) {
+  async save(context, { params: { tenantId }, query, body }) {
     assertMayAddress(context.tenantId, tenantId, names.defaultTenantId);
     await access.refresh();
     const allowed = [...new Set(body.allowedProviders)];
@@ -130,17 +133,23 @@ export const egressPolicyService = ({
       throw invalidField(`allowedProviders[${unknown}]`, `must be one of the providers ${names.join(', ')}`);
     }
     const before = access.policy(tenantId);
-    const row = { tenant_id: tenantId, allowed_providers: JSON.stringify(allowed), updated_at: now() };
-    if (before?.allowed_providers === row.allowed_providers) return ok(policyView(tenantId, before));
-    await audit.change(context, async (stores, tell) => {
-      await stores(providerAccessStore).limit(row);
+    const rule = { allowed_providers: JSON.stringify(allowed), labels: labelsText(body.labels) };
+    if (before?.allowed_providers === rule.allowed_providers && before.labels === rule.labels)
+      return ok(policyView(tenantId, before));
+    const row = { tenant_id: tenantId, ...rule, updated_at: now() };
+    await audit.save(context, query, async (stores, tell) => {
+      const policies = stores(providerAccessStore);
+      const current = query.expectedUpdatedAt === undefined ? before : await policies.policy(tenantId);
+      assertExpected(query, current?.updated_at);
+      if (query.dryRun === true) return;
+      await policies.limit(row);
       const states = {
         before: before === undefined ? null : policyView(tenantId, before),
         after: policyView(tenantId, row),
       };
       tell({ id: tenantId, aboutTenant: tenantId, ...states });
     });
-    access.limit(row);
+    if (query.dryRun !== true) access.limit(row);
     return ok(policyView(tenantId, row));
   },
 

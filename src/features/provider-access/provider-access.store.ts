@@ -6,6 +6,8 @@ export const providerAccessStore = defineStore((storage) => ({
     storage.db.selectFrom('tenant_provider_bindings').selectAll().execute(),
   policies: (): Promise<readonly EgressPolicyRow[]> =>
     storage.db.selectFrom('tenant_egress_policies').selectAll().execute(),
+  policy: (tenantId: string): Promise<EgressPolicyRow | undefined> =>
+    storage.db.selectFrom('tenant_egress_policies').selectAll().where('tenant_id', '=', tenantId).executeTakeFirst(),
   async bind(row: ProviderBindingRow): Promise<void> {
     const { api_key_configuration_name, endpoint, updated_at } = row;
     await storage.db
@@ -27,11 +29,11 @@ export const providerAccessStore = defineStore((storage) => ({
         .where('provider_name', '=', providerName),
     ),
   async limit(row: EgressPolicyRow): Promise<void> {
-    const { allowed_providers, updated_at } = row;
+    const { allowed_providers, labels, updated_at } = row;
     await storage.db
       .insertInto('tenant_egress_policies')
       .values(row)
-      .onConflict((conflict) => conflict.columns(['tenant_id']).doUpdateSet({ allowed_providers, updated_at }))
+      .onConflict((conflict) => conflict.columns(['tenant_id']).doUpdateSet({ allowed_providers, labels, updated_at }))
       .execute();
   },
   /** False: there was none. */

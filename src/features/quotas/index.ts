@@ -39,7 +39,7 @@ export interface QuotasDeps {
   readonly turns: StoredTurns;
   /** Who is told of thresholds. */
   readonly events: WebhookEvents;
-  readonly audit: Pick<AuditLog, 'change'>;
+  readonly audit: Pick<AuditLog, 'change' | 'save'>;
   readonly lifecycle: { readonly draining: boolean };
   readonly telemetry: Telemetry;
   readonly log: Logger;

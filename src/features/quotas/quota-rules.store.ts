@@ -12,6 +12,7 @@ const toRow = (rule: QuotaRule): QuotaRow => ({
   max_tokens: rule.maxTokens,
   max_cost_micros: rule.maxCostMicros,
   enabled: rule.enabled ? 1 : 0,
+  labels: rule.labels,
   created_at: rule.createdAt,
   updated_at: rule.updatedAt,
 });
@@ -36,14 +37,14 @@ export const quotaRuleStore = defineStore((storage) => {
     /** Creates the rule of its scope, or replaces its limits. */
     async save(rule: QuotaRule): Promise<void> {
       const row = toRow(rule);
-      const { max_runs, max_tokens, max_cost_micros, enabled, updated_at } = row;
+      const { max_runs, max_tokens, max_cost_micros, enabled, labels, updated_at } = row;
       await storage.db
         .insertInto('quotas')
         .values(row)
         .onConflict((conflict) =>
           conflict
             .columns(['tenant_id', 'agent_name', 'period'])
-            .doUpdateSet({ max_runs, max_tokens, max_cost_micros, enabled, updated_at }),
+            .doUpdateSet({ max_runs, max_tokens, max_cost_micros, enabled, labels, updated_at }),
         )
         .execute();
     },

@@ -1,5 +1,6 @@
 import Type from 'typebox';
 import { defineOperations } from '../../contract/operation.ts';
+import { SaveQuery } from '../../contract/save-query.ts';
 import { oneOf, Uuid } from '../../contract/schema.ts';
 import {
   QuotaDefinition,
@@ -29,9 +30,10 @@ export const quotaOperations = defineOperations({
     summary: 'Set the quota of the tenant, or of an agent, for a period',
     description:
       'One quota exists for each agent and period: saving it again replaces the limits. What was used in the current period counts at once.',
+    query: SaveQuery,
     body: QuotaSaveRequest,
     responses: { 200: QuotaDefinition },
-    errors: [],
+    errors: ['version-conflict'],
     audit: { action: 'quota.save', entity: 'quota', mode: 'noted' },
     cli: { handWritten: true },
   },

@@ -1,5 +1,5 @@
 import Type, { type Static } from 'typebox';
-import { closed, nullable, oneOf, Time, Uuid } from '../../contract/schema.ts';
+import { closed, Labels, nullable, oneOf, Time, Uuid } from '../../contract/schema.ts';
 
 export const quotaPeriods = ['Daily', 'Monthly'] as const;
 export type QuotaPeriod = (typeof quotaPeriods)[number];
@@ -32,6 +32,7 @@ export const QuotaSaveRequest = closed(
       ),
     ),
     enabled: Type.Optional(Type.Boolean({ default: true, description: 'Default true' })),
+    labels: Type.Optional(Labels),
   },
   { title: 'QuotaSaveRequest' },
 );
@@ -47,6 +48,7 @@ export const QuotaDefinition = Type.Object(
     maxTokens: nullable(Type.Integer()),
     maxCost: nullable(Type.Number()),
     enabled: Type.Boolean(),
+    labels: Labels,
     createdAt: Time,
     updatedAt: Time,
   },

@@ -1,8 +1,10 @@
 import { isDeepStrictEqual } from 'node:util';
 import { AcpError } from '../../contract/errors.ts';
 import { noContent, ok } from '../../contract/operation.ts';
+import { assertExpected } from '../../contract/save-query.ts';
 import type { Handlers } from '../../core/context.ts';
 import { isoTime } from '../../core/iso-time.ts';
+import { labelsOf, labelsText } from '../../core/labels.ts';
 import type { QuotaUsageRow } from '../../db/tables/quotas.ts';
 import type { AuditLog } from '../audit/index.ts';
 import type { PeriodClock } from './period-clock.ts';
@@ -19,7 +21,7 @@ export interface QuotaServiceDeps {
   readonly rules: Pick<QuotaRules, 'changed'>;
   readonly verify: QuotaVerifier;
   readonly clock: PeriodClock;
-  readonly audit: Pick<AuditLog, 'change'>;
+  readonly audit: Pick<AuditLog, 'change' | 'save'>;
   readonly recordingEnabled: boolean;
   readonly now: () => number;
   readonly newId: () => string;
@@ -34,6 +36,7 @@ const toDefinition = (rule: QuotaRule): QuotaDefinition => ({
   maxTokens: rule.maxTokens,
   maxCost: rule.maxCostMicros === null ? null : shownAmount('Cost', rule.maxCostMicros),
   enabled: rule.enabled,
+  labels: labelsOf(rule),
   createdAt: isoTime(rule.createdAt),
   updatedAt: isoTime(rule.updatedAt),
 });
@@ -78,26 +81,28 @@ export const quotaService = (deps: QuotaServiceDeps): Handlers<typeof quotaOpera
   return {
     list: async ({ tenantId }) => ok((await ruleStore.list(tenantId)).map(toDefinition)),
 
-    async save(context, { body }) {
+    async save(context, { query, body }) {
       const { tenantId } = context;
       const agentName = body.agentName ?? '';
       const { period } = body;
-      const wanted = { ...limitsOf(body), enabled: body.enabled ?? true };
+      const wanted = { ...limitsOf(body), enabled: body.enabled ?? true, labels: labelsText(body.labels) };
       try {
-        const saved = await audit.change(context, async (stores, tell) => {
+        const saved = await audit.save(context, query, async (stores, tell) => {
           const rules = stores(quotaRuleStore);
           const before = await rules.find(tenantId, agentName, period);
           if (before !== null && isDeepStrictEqual({ ...before, ...wanted }, before)) return before;
+          assertExpected(query, before?.updatedAt);
           const at = now();
           const made = { id: before?.id ?? deps.newId(), createdAt: before?.createdAt ?? at, updatedAt: at };
           const rule: QuotaRule = { ...made, tenantId, agentName, period, ...wanted };
+          if (query.dryRun === true) return rule;
           await rules.save(rule);
           tell({ id: rule.id, before: before === null ? null : toDefinition(before), after: toDefinition(rule) });
           return rule;
         });
         return ok(toDefinition(saved));
       } finally {
-        deps.rules.changed(tenantId);
+        if (query.dryRun !== true) deps.rules.changed(tenantId);
       }
     },
 

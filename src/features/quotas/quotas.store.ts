@@ -18,6 +18,8 @@ export interface QuotaRule {
   readonly maxTokens: number | null;
   readonly maxCostMicros: number | null;
   readonly enabled: boolean;
+  /** As the row has them. */
+  readonly labels: string | null;
   readonly createdAt: number;
   readonly updatedAt: number;
 }
@@ -39,6 +41,7 @@ export const fromRow = (row: QuotaRow): QuotaRule => ({
   maxTokens: row.max_tokens,
   maxCostMicros: row.max_cost_micros,
   enabled: row.enabled === 1,
+  labels: row.labels,
   createdAt: row.created_at,
   updatedAt: row.updated_at,
 });

@@ -28,7 +28,7 @@ export { readableRow } from './readable-row.ts';
 export interface RetentionDeps {
   readonly config: Config;
   readonly storage: Storage;
-  readonly audit: Pick<AuditLog, 'change'>;
+  readonly audit: Pick<AuditLog, 'change' | 'save'>;
   /** Of a module; null: the folder of the host, when there is one. */
   readonly archiveSink: ArchiveSink | null;
   /** Absolute; null: nothing is archived without a module. */

@@ -32,6 +32,7 @@ export const retentionStore = defineStore((storage) => {
             max_rows: eb.ref('excluded.max_rows'),
             archive: eb.ref('excluded.archive'),
             enabled: eb.ref('excluded.enabled'),
+            labels: eb.ref('excluded.labels'),
             updated_at: eb.ref('excluded.updated_at'),
           })),
         )

@@ -1,5 +1,6 @@
 import Type from 'typebox';
 import { defineOperations } from '../../contract/operation.ts';
+import { SaveQuery } from '../../contract/save-query.ts';
 import { pagingQuery } from '../../contract/schema.ts';
 import {
   RetentionPolicy,
@@ -88,9 +89,10 @@ export const retentionOperations = defineOperations({
     description:
       'The next sweep of the target follows the policy. Rows that are too old by then are removed, or archived first where the policy says so.',
     params: ofTarget,
+    query: SaveQuery,
     body: RetentionPolicySaveRequest,
     responses: { 200: RetentionPolicy },
-    errors: ['unknown-retention-target'],
+    errors: ['unknown-retention-target', 'version-conflict'],
     audit: { action: 'retention.save', entity: 'retention', mode: 'noted' },
     cli: { command: 'retention policies set' },
   },

@@ -1,5 +1,5 @@
 import Type, { type Static } from 'typebox';
-import { closed, nullable, oneOf, Time, Uuid } from '../../contract/schema.ts';
+import { closed, Labels, nullable, oneOf, Time, Uuid } from '../../contract/schema.ts';
 
 export const retentionTargets = [
   'RunEvents',
@@ -39,6 +39,7 @@ export const RetentionPolicySaveRequest = closed(
       Type.Boolean({ description: 'Rows are handed to the archive before they are deleted; default false' }),
     ),
     enabled: Type.Optional(Type.Boolean({ description: 'False pauses the target; default true' })),
+    labels: Type.Optional(Labels),
   },
   { title: 'RetentionPolicySaveRequest' },
 );
@@ -53,6 +54,7 @@ export const RetentionPolicy = Type.Object(
     maxRows: MaxRows,
     archive: Type.Boolean(),
     enabled: Type.Boolean(),
+    labels: Labels,
     createdAt: Time,
     updatedAt: Time,
   },

@@ -1,9 +1,11 @@
 import { isDeepStrictEqual } from 'node:util';
 import { AcpError } from '../../contract/errors.ts';
 import { noContent, ok } from '../../contract/operation.ts';
+import { assertExpected } from '../../contract/save-query.ts';
 import { clampPaging } from '../../contract/schema.ts';
 import type { Handlers } from '../../core/context.ts';
 import { isoTime, isoTimeOrNull } from '../../core/iso-time.ts';
+import { labelsOf, labelsText } from '../../core/labels.ts';
 import type { RetentionPolicyRow, RetentionRunRow } from '../../db/tables/retention.ts';
 import type { AuditLog } from '../audit/index.ts';
 import {
@@ -30,7 +32,7 @@ export interface RetentionServiceDeps {
   readonly units: SweepUnits;
   readonly queue: Pick<RetentionQueue, 'manual'>;
   readonly defaults: RetentionDefaults;
-  readonly audit: Pick<AuditLog, 'change'>;
+  readonly audit: Pick<AuditLog, 'change' | 'save'>;
   /** False: a store in memory. */
   readonly persistent: boolean;
   readonly schedulingEnabled: boolean;
@@ -47,6 +49,7 @@ const toPolicy = (row: RetentionPolicyRow): RetentionPolicy => ({
   maxRows: row.max_rows,
   archive: row.archive === 1,
   enabled: row.enabled === 1,
+  labels: labelsOf(row),
   createdAt: isoTime(row.created_at),
   updatedAt: isoTime(row.updated_at),
 });
@@ -75,6 +78,10 @@ const requireTarget = (name: string): RetentionTarget => {
 
 const requireOptional = (name: string | undefined): RetentionTarget | null =>
   name === undefined ? null : requireTarget(name);
+
+/** What saving leaves alone. */
+const kept = (before: RetentionPolicyRow | undefined): Partial<RetentionPolicyRow> =>
+  before === undefined ? {} : { id: before.id, created_at: before.created_at };
 
 const noPolicy = (target: RetentionTarget): AcpError =>
   new AcpError('retention-policy-not-found', `The target ${target} has no policy.`);
@@ -114,7 +121,7 @@ export const retentionService = (deps: RetentionServiceDeps): Handlers<typeof re
       return ok(toPolicy(row));
     },
 
-    async save(context, { params, body }) {
+    async save(context, { params, query, body }) {
       const { tenantId } = context;
       const target = requireTarget(params.target);
       const rule = {
@@ -122,13 +129,16 @@ export const retentionService = (deps: RetentionServiceDeps): Handlers<typeof re
         max_rows: body.maxRows ?? null,
         archive: body.archive === true ? 1 : 0,
         enabled: body.enabled === false ? 0 : 1,
+        labels: labelsText(body.labels),
       };
-      const saved = await deps.audit.change(context, async (stores, tell) => {
+      const saved = await deps.audit.save(context, query, async (stores, tell) => {
         const policies = stores(retentionStore);
         const before = await policies.policy(tenantId, target);
         if (before !== undefined && isDeepStrictEqual({ ...before, ...rule }, before)) return toPolicy(before);
+        assertExpected(query, before?.updated_at);
         const at = now();
         const row = { tenant_id: tenantId, target, id: deps.newId(), ...rule, created_at: at, updated_at: at };
+        if (query.dryRun === true) return toPolicy({ ...row, ...kept(before) });
         const after = toPolicy(await policies.save(row));
         tell({ id: target, before: before === undefined ? null : toPolicy(before), after });
         return after;

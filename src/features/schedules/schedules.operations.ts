@@ -1,5 +1,6 @@
 import Type from 'typebox';
 import { defineOperations } from '../../contract/operation.ts';
+import { SaveQuery } from '../../contract/save-query.ts';
 import { JobRecord } from '../jobs/jobs.schema.ts';
 import { JobSchedule, JobScheduleSaveRequest, JobTriggerRequest } from './schedules.schema.ts';
 
@@ -48,10 +49,11 @@ export const scheduleOperations = defineOperations({
     description:
       'What is left out takes its default and not the earlier value. Times are of the wall clock of the zone: one that a clock change skips does not fire, and one that comes twice fires once.',
     params: ofName,
+    query: SaveQuery,
     body: JobScheduleSaveRequest,
     maxBodyBytes,
     responses: { 200: JobSchedule },
-    errors: ['scheduling-disabled'],
+    errors: ['scheduling-disabled', 'version-conflict'],
     audit: { action: 'schedule.save', entity: 'schedule', mode: 'noted' },
   },
   remove: {

@@ -2,6 +2,7 @@ import { createHash } from 'node:crypto';
 import { isDeepStrictEqual } from 'node:util';
 import { AcpError, invalidField } from '../../contract/errors.ts';
 import { noContent, ok } from '../../contract/operation.ts';
+import { assertExpected } from '../../contract/save-query.ts';
 import { type Json, namePattern } from '../../contract/schema.ts';
 import type { Handlers } from '../../core/context.ts';
 import { isoTime, isoTimeOrNull } from '../../core/iso-time.ts';
@@ -24,7 +25,7 @@ export interface ScheduleServiceDeps extends ScheduleJobSettings {
   readonly storage: Pick<Storage, 'transaction'>;
   readonly store: ScheduleStore;
   readonly keys: ScheduleKeys;
-  readonly audit: Pick<AuditLog, 'change'>;
+  readonly audit: Pick<AuditLog, 'change' | 'save'>;
   /** False: nothing is queued. */
   readonly enabled: boolean;
   readonly maxItems: number;
@@ -85,6 +86,13 @@ const isSame = (row: ScheduleRow, rule: Rule): boolean =>
 const keepsTimes = (row: ScheduleRow, rule: Rule): boolean =>
   row.cron === rule.cron && row.time_zone === rule.time_zone && row.enabled === rule.enabled;
 
+/** What saving leaves alone. */
+const kept = (before: ScheduleRow | undefined): Partial<ScheduleRow> => {
+  if (before === undefined) return {};
+  const { id, created_by, created_at, last_run_at } = before;
+  return { id, created_by, created_at, last_run_at };
+};
+
 export const scheduleService = (deps: ScheduleServiceDeps): Handlers<typeof scheduleOperations> => {
   const { store, keys, now } = deps;
 
@@ -141,13 +149,13 @@ export const scheduleService = (deps: ScheduleServiceDeps): Handlers<typeof sche
       return ok(toSchedule(row));
     },
 
-    async save(context, { params, body }) {
+    async save(context, { params, query, body }) {
       const { tenantId, principal } = context;
       assertEnabled();
       if (!name.test(params.name)) throw invalidField('name', 'must be 1 to 128 of A-Z a-z 0-9 . _ -');
       if (params.name === reservedName) throw invalidField('name', 'is the name of another resource');
       const rule = await ruleOf(tenantId, body);
-      const saved = await deps.audit.change(context, async (stores, tell) => {
+      const saved = await deps.audit.save(context, query, async (stores, tell) => {
         const schedules = stores(scheduleStore);
         // One that cannot be decrypted is replaced like any other.
         const before = await schedules.find(tenantId, params.name);
@@ -155,9 +163,10 @@ export const scheduleService = (deps: ScheduleServiceDeps): Handlers<typeof sche
           const { isReadable, ...row } = before;
           if (isReadable && isSame(row, rule)) return row;
         }
+        assertExpected(query, before?.updated_at);
         const at = now();
         const keeps = before !== undefined && keepsTimes(before, rule);
-        const after = await schedules.save({
+        const row: ScheduleRow = {
           tenant_id: tenantId,
           name: params.name,
           id: deps.newId(),
@@ -167,12 +176,14 @@ export const scheduleService = (deps: ScheduleServiceDeps): Handlers<typeof sche
           created_by: principal.actor,
           created_at: at,
           updated_at: at,
-        });
+        };
+        if (query.dryRun === true) return { ...row, ...kept(before) };
+        const after = await schedules.save(row);
         const shown = before === undefined ? null : toAudited(before);
         tell({ id: params.name, before: shown, after: toAudited(after) });
         return after;
       });
-      if (saved.next_run_at !== null) deps.planned(saved.next_run_at);
+      if (query.dryRun !== true && saved.next_run_at !== null) deps.planned(saved.next_run_at);
       return ok(toSchedule(saved));
     },
 

@@ -1,5 +1,6 @@
 import Type from 'typebox';
 import { defineOperations } from '../../contract/operation.ts';
+import { SaveQuery } from '../../contract/save-query.ts';
 import { AgentSkillDefinition, AgentSkillRequest } from './skills.schema.ts';
 
 const read = { tag: 'Skills', role: 'Reader', scope: 'AgentsRead' } as const;
@@ -38,10 +39,11 @@ export const skillOperations = defineOperations({
     description:
       'A skill that is not there is created as version 1; else the body replaces everything and the version grows by one. Scripts need an interpreter that the host has registered.',
     params: SkillName,
+    query: SaveQuery,
     body: AgentSkillRequest,
     maxBodyBytes: 16_777_216,
     responses: { 200: AgentSkillDefinition, 201: AgentSkillDefinition },
-    errors: ['name-mismatch', 'interpreter-not-registered', 'skill-code-defined'],
+    errors: ['name-mismatch', 'interpreter-not-registered', 'skill-code-defined', 'version-conflict'],
     audit: { action: 'skill.save', entity: 'skill', mode: 'noted' },
   },
   remove: {

@@ -1,5 +1,6 @@
 import { AcpError } from '../../contract/errors.ts';
 import { noContent, ok } from '../../contract/operation.ts';
+import { assertExpected } from '../../contract/save-query.ts';
 import type { Handlers } from '../../core/context.ts';
 import { type StoreEntries, tenantKey } from '../../core/instance-state.ts';
 import { isoTime } from '../../core/iso-time.ts';
@@ -9,7 +10,7 @@ import { auditView, skillContent } from './skills.content.ts';
 import type { skillOperations } from './skills.operations.ts';
 import { interpreterFaults, type SkillLimits, skillFaults } from './skills.rules.ts';
 import type { AgentSkillDefinition, AgentSkillRequest } from './skills.schema.ts';
-import { type SkillStore, type StoredSkill, skillStore } from './skills.store.ts';
+import { type SkillStore, type StoredSkill, skillAfter, skillStore } from './skills.store.ts';
 
 export interface SkillServiceDeps {
   readonly store: SkillStore;
@@ -19,7 +20,7 @@ export interface SkillServiceDeps {
   readonly hasInterpreter: (extension: string) => boolean;
   /** Revokes what allowed scripts of the skill to run, with an audit entry each. */
   readonly revokeGrants: GrantService['revokeAll'];
-  readonly audit: Pick<AuditLog, 'change'>;
+  readonly audit: Pick<AuditLog, 'change' | 'save'>;
   /** Path in front of every operation, for `Location`. */
   readonly prefix: string;
   readonly now: () => number;
@@ -70,7 +71,7 @@ export const skillService = (deps: SkillServiceDeps): Handlers<typeof skillOpera
       return ok(toDefinition(skill));
     },
 
-    async save(context, { params, body }) {
+    async save(context, { params, query, body }) {
       const { name } = params;
       if (body.name !== name)
         throw new AcpError('name-mismatch', `The path names "${name}"; the body names another skill.`, {
@@ -79,13 +80,22 @@ export const skillService = (deps: SkillServiceDeps): Handlers<typeof skillOpera
       if (deps.isHostSkill(name)) throw codeDefined(name);
       refuseFaults(body);
       const made = { id: deps.newId(), at: now() };
-      const { before, after } = await audit.change(context, async (stores, tell) => {
-        const saved = await stores(skillStore).save(context.tenantId, skillContent(body), made);
+      const { before, after } = await audit.save(context, query, async (stores, tell) => {
+        const skills = stores(skillStore);
+        const content = skillContent(body);
+        if (query.dryRun === true) {
+          const stored = await skills.find(context.tenantId, name);
+          assertExpected(query, stored?.updatedAt);
+          return { before: stored, after: skillAfter(stored, context.tenantId, content, made) };
+        }
+        const saved = await skills.save(context.tenantId, content, made);
+        assertExpected(query, saved.before?.updatedAt);
         tell(changed(saved.before, saved.after));
         return saved;
       });
-      fingerprints.changed(tenantKey(context.tenantId, name));
       const definition = toDefinition(after);
+      if (query.dryRun === true) return ok(definition);
+      fingerprints.changed(tenantKey(context.tenantId, name));
       if (before !== null) return ok(definition);
       return { status: 201, body: definition, headers: { location: `${deps.prefix}/api/skills/${name}` } };
     },

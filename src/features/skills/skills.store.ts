@@ -32,6 +32,31 @@ const skillsOf = (db: Kysely<Tables>, tenantId: string) =>
 const rowOf = (db: Kysely<Tables>, tenantId: string, name: string) =>
   skillsOf(db, tenantId).where('name', '=', name).executeTakeFirst();
 
+interface Made {
+  readonly id: string;
+  readonly at: number;
+}
+
+/** What saving it makes of what is there. */
+export const skillAfter = (
+  before: StoredSkill | null,
+  tenantId: string,
+  content: SkillContent,
+  made: Made,
+): StoredSkill => {
+  const id = before?.id ?? made.id;
+  const version = (before?.version ?? 0) + 1;
+  return {
+    ...content,
+    id,
+    tenantId,
+    version,
+    fingerprint: skillFingerprint(id, version, content),
+    createdAt: before?.createdAt ?? made.at,
+    updatedAt: made.at,
+  };
+};
+
 export const skillStore = defineStore((storage) => ({
   /** By name, complete. */
   async list(tenantId: string): Promise<readonly StoredSkill[]> {
@@ -58,24 +83,14 @@ export const skillStore = defineStore((storage) => ({
     return names.map((name) => byName.get(name) ?? null);
   },
   /** Replaces the whole skill; `id` is that of a new one. The last of concurrent writers wins, none shares a version. */
-  save: (tenantId: string, content: SkillContent, made: { readonly id: string; readonly at: number }) =>
+  save: (tenantId: string, content: SkillContent, made: Made) =>
     storage.atomic(async (db) => {
       const row = await rowOf(db, tenantId, content.name);
       const before = row === undefined ? null : fromRow(row);
-      const id = before?.id ?? made.id;
-      const version = (before?.version ?? 0) + 1;
-      const after: StoredSkill = {
-        ...content,
-        id,
-        tenantId,
-        version,
-        fingerprint: skillFingerprint(id, version, content),
-        createdAt: before?.createdAt ?? made.at,
-        updatedAt: made.at,
-      };
+      const after = skillAfter(before, tenantId, content, made);
       const { name, enabled, ...rest } = content;
       const values = {
-        version,
+        version: after.version,
         enabled: enabled ? 1 : 0,
         fingerprint: after.fingerprint,
         content: JSON.stringify(rest),
@@ -83,7 +98,7 @@ export const skillStore = defineStore((storage) => ({
       };
       await db
         .insertInto('skills')
-        .values({ tenant_id: tenantId, name, id, created_at: after.createdAt, ...values })
+        .values({ tenant_id: tenantId, name, id: after.id, created_at: after.createdAt, ...values })
         .onConflict((conflict) => conflict.columns(['tenant_id', 'name']).doUpdateSet(values))
         .execute();
       return { before, after };

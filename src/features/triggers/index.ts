@@ -20,7 +20,7 @@ export { checkedPath } from './triggers.rules.ts';
 export interface TriggersDeps extends Pick<TriggerCallDeps, 'launch' | 'agentExists' | 'lifecycle' | 'prefix'> {
   readonly config: Config;
   readonly storage: Storage;
-  readonly audit: Pick<AuditLog, 'change'>;
+  readonly audit: Pick<AuditLog, 'change' | 'save'>;
   readonly telemetry: Telemetry;
   readonly log: Pick<Logger, 'warn' | 'error'>;
   /** Of what processes that share the store agree on. */

@@ -1,5 +1,6 @@
 import Type from 'typebox';
 import { defineOperations } from '../../contract/operation.ts';
+import { SaveQuery } from '../../contract/save-query.ts';
 import { AcceptedRunResponse } from '../runs/runs.schema.ts';
 import {
   InboundTrigger,
@@ -43,9 +44,10 @@ export const triggerOperations = defineOperations({
     description:
       'What is left out takes its default, not its earlier value. The secret is the value of a configuration key below `Triggers:AllowedConfigurationPrefix`, which need not have one yet.',
     params: NewTriggerName,
+    query: SaveQuery,
     body: InboundTriggerSaveRequest,
     responses: { 200: InboundTrigger },
-    errors: ['configuration-key-not-allowed', 'audit-unavailable'],
+    errors: ['configuration-key-not-allowed', 'version-conflict', 'audit-unavailable'],
     audit: { action: 'trigger.save', entity: 'trigger', mode: 'fail-closed' },
     cli: { command: 'triggers set', columns },
   },

@@ -1,5 +1,6 @@
 import { AcpError, invalidField } from '../../contract/errors.ts';
 import { noContent, ok } from '../../contract/operation.ts';
+import { assertExpected } from '../../contract/save-query.ts';
 import type { Handlers } from '../../core/context.ts';
 import { isoTime, isoTimeOrNull } from '../../core/iso-time.ts';
 import { labelsOf, labelsText } from '../../core/labels.ts';
@@ -9,14 +10,14 @@ import type { TriggerSecrets } from './trigger-secrets.ts';
 import type { triggerOperations } from './triggers.operations.ts';
 import { checkedFlow, checkedPath, flowOf } from './triggers.rules.ts';
 import type { InboundTrigger, InboundTriggerSaveRequest } from './triggers.schema.ts';
-import { type TriggerStore, triggerStore } from './triggers.store.ts';
+import { type SavedTrigger, type TriggerStore, triggerAfter, triggerStore } from './triggers.store.ts';
 
 export interface TriggerServiceDeps {
   readonly store: Pick<TriggerStore, 'list' | 'find'>;
   readonly secrets: TriggerSecrets;
   /** Whether a tenant sees an agent of this name. */
   readonly agentExists: (tenantId: string, name: string) => Promise<boolean>;
-  readonly audit: Pick<AuditLog, 'change'>;
+  readonly audit: Pick<AuditLog, 'change' | 'save'>;
   readonly now: () => number;
   readonly newId: () => string;
 }
@@ -64,7 +65,7 @@ export const triggerService = (deps: TriggerServiceDeps): Omit<Handlers<typeof t
       return ok(view(row));
     },
 
-    async save(context, { params: { name }, body }) {
+    async save(context, { params: { name }, query, body }) {
       const { tenantId } = context;
       const path = checkedPath(body);
       const flow = checkedFlow(body);
@@ -75,8 +76,8 @@ export const triggerService = (deps: TriggerServiceDeps): Omit<Handlers<typeof t
       }
       await assertTarget(tenantId, body);
       const at = deps.now();
-      const saved = await audit.change(context, async (stores, tell) => {
-        const { before, after } = await stores(triggerStore).save({
+      const saved = await audit.save(context, query, async (stores, tell) => {
+        const row: SavedTrigger = {
           tenant_id: tenantId,
           name,
           id: deps.newId(),
@@ -91,7 +92,15 @@ export const triggerService = (deps: TriggerServiceDeps): Omit<Handlers<typeof t
           enabled: body.enabled === false ? 0 : 1,
           created_at: at,
           updated_at: at,
-        });
+        };
+        const triggers = stores(triggerStore);
+        if (query.dryRun === true) {
+          const stored = await triggers.find(tenantId, name);
+          assertExpected(query, stored?.updated_at);
+          return triggerAfter(stored, row);
+        }
+        const { before, after } = await triggers.save(row);
+        assertExpected(query, before?.updated_at);
         tell({ id: name, before: before === undefined ? null : view(before), after: view(after) });
         return after;
       });

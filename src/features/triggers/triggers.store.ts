@@ -12,6 +12,12 @@ type CallKey = Pick<TriggerCallRow, 'tenant_id' | 'trigger_name' | 'call_id'>;
 /** What is saved of a trigger; the rest survives. */
 export type SavedTrigger = Omit<TriggerRow, 'last_accepted_at'>;
 
+/** What saving it makes of what is there. */
+export const triggerAfter = (before: TriggerRow | undefined, row: SavedTrigger): TriggerRow =>
+  before === undefined
+    ? { ...row, last_accepted_at: null }
+    : { ...before, ...row, id: before.id, created_at: before.created_at };
+
 export const triggerStore = defineStore((storage) => {
   // One statement decides which of several calls at the same time is the first, over processes, too.
   const reserved = preparedStatement<keyof TriggerCallRow | 'now'>(
@@ -57,8 +63,8 @@ export const triggerStore = defineStore((storage) => {
       storage.atomic(async (db) => {
         const { tenant_id, name, id, created_at, ...values } = row;
         const before = await select(db, tenant_id, name);
+        const after = triggerAfter(before, row);
         if (before === undefined) {
-          const after: TriggerRow = { ...row, last_accepted_at: null };
           await db.insertInto('triggers').values(after).execute();
           return { before, after };
         }
@@ -68,7 +74,7 @@ export const triggerStore = defineStore((storage) => {
           .where('tenant_id', '=', tenant_id)
           .where('name', '=', name)
           .execute();
-        return { before, after: { ...before, ...values } };
+        return { before, after };
       }),
     /** Undefined: there was none. */
     remove: (tenantId: string, name: string) =>

@@ -29,7 +29,7 @@ export interface WebhooksDeps {
   readonly batch: Pick<BatchedWrites, 'write'>;
   readonly state: Pick<InstanceState, 'table'>;
   readonly jobs: JobStore;
-  readonly audit: Pick<AuditLog, 'change'>;
+  readonly audit: Pick<AuditLog, 'change' | 'save'>;
   readonly telemetry: Telemetry;
   /** Counts a target that the address rules refuse. */
   readonly egressRefused: (client: 'webhook', phase: 'save' | 'connect') => void;

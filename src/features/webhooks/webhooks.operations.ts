@@ -1,5 +1,6 @@
 import Type from 'typebox';
 import { defineOperations } from '../../contract/operation.ts';
+import { SaveQuery } from '../../contract/save-query.ts';
 import { namePattern, Uuid } from '../../contract/schema.ts';
 import {
   DeliveryQuery,
@@ -46,9 +47,10 @@ export const webhookOperations = defineOperations({
     description:
       'The whole subscription is replaced; its id and its deliveries stay. Deliveries are signed as Standard Webhooks describes, with the secret that the configuration key names.',
     params: Type.Object({ name: Type.String({ pattern: namePattern }) }),
+    query: SaveQuery,
     body: WebhookSaveRequest,
     responses: { 200: WebhookSubscription },
-    errors: ['configuration-key-not-allowed', 'target-not-allowed'],
+    errors: ['configuration-key-not-allowed', 'target-not-allowed', 'version-conflict'],
     audit: { action: 'webhook.save', entity: 'webhook', mode: 'noted' },
   },
   remove: {

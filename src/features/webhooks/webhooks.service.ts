@@ -1,6 +1,7 @@
 import { isDeepStrictEqual } from 'node:util';
 import { AcpError } from '../../contract/errors.ts';
 import { noContent, ok } from '../../contract/operation.ts';
+import { assertExpected } from '../../contract/save-query.ts';
 import type { Handlers } from '../../core/context.ts';
 import { isoTime } from '../../core/iso-time.ts';
 import { labelsOf, labelsText } from '../../core/labels.ts';
@@ -22,7 +23,7 @@ export interface WebhookServiceDeps {
   secretsOf(tenantId: string, key: string): readonly string[];
   /** Called when a URL is refused for its address. */
   readonly targetRefused: () => void;
-  readonly audit: Pick<AuditLog, 'change'>;
+  readonly audit: Pick<AuditLog, 'change' | 'save'>;
   readonly now: () => number;
   readonly newId: () => string;
 }
@@ -73,12 +74,13 @@ export const webhookService = (deps: WebhookServiceDeps): SubscriptionHandlers =
       return ok(view(row));
     },
 
-    async save(context, { params: { name }, body }) {
+    async save(context, { params: { name }, query, body }) {
       const { tenantId } = context;
       const { url, events, secretKey, headers, enabled } = asked(tenantId, body);
-      const row = await audit.change(context, async (stores, tell) => {
+      const row = await audit.save(context, query, async (stores, tell) => {
         const webhooks = stores(webhookStore);
         const before = await webhooks.find(tenantId, name);
+        assertExpected(query, before?.updated_at);
         const at = now();
         const saved: WebhookRow = {
           tenant_id: tenantId,
@@ -95,13 +97,14 @@ export const webhookService = (deps: WebhookServiceDeps): SubscriptionHandlers =
           created_at: before?.created_at ?? at,
           updated_at: at,
         };
+        if (query.dryRun === true) return saved;
         await webhooks.save(saved);
         // Those of a webhook that was off already are gone, but for what others published just then.
         if (!enabled) await stores(deliveryStore).dropPending(saved.id);
         tell({ id: name, before: told(before), after: view(saved) });
         return saved;
       });
-      listeners.put(row);
+      if (query.dryRun !== true) listeners.put(row);
       return ok(view(row));
     },
 

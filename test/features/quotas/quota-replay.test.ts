@@ -17,6 +17,7 @@ const rule = (more: Partial<QuotaRule>): QuotaRule => ({
   maxTokens: null,
   maxCostMicros: null,
   enabled: true,
+  labels: null,
   createdAt: 0,
   updatedAt: 0,
   ...more,

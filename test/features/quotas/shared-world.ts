@@ -16,6 +16,7 @@ const rule: QuotaRule = {
   maxTokens: null,
   maxCostMicros: null,
   enabled: true,
+  labels: null,
   createdAt: 0,
   updatedAt: 0,
 };

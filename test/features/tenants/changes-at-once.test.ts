@@ -147,6 +147,7 @@ atOnce('RULE-10 two processes that store one rule store it once', async (name, f
     toolName: name,
     argumentsHash: null,
     argumentConditions: [],
+    labels: {},
     createdBy: null,
     createdAt: 1,
   });
