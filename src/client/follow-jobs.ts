@@ -61,6 +61,7 @@ const looks = async function* <T>(
 
 export interface FollowedJob {
   readonly job: ShownJob;
+  /** Once it has ended, those that have failed. */
   readonly items: JobDetailResponse['items'];
 }
 
@@ -72,8 +73,12 @@ export const followJob = async function* (
 ): AsyncGenerator<FollowedJob, void, undefined> {
   let last = '';
   const look = async (): Promise<FollowedJob> => {
-    const { body } = await client.jobs.get({ params: { id }, signal: options.signal });
-    return { job: shown(body.job), items: body.items };
+    const ask = async (items: 'Failed' | 'None') =>
+      (await client.jobs.get({ params: { id }, query: { items }, signal: options.signal })).body;
+    // Thousands of items are read once, at the end, and only those that have something to say.
+    const going = await ask('None');
+    const { job, items } = hasEnded(going.job) && going.job.failedItems > 0 ? await ask('Failed') : going;
+    return { job: shown(job), items };
   };
   for await (const seen of looks(look, ({ job }) => hasEnded(job), options)) {
     const key = changeKey(seen.job);

@@ -173,6 +173,8 @@ export interface ErrorDetails {
   readonly quotaResetsAt?: string;
   readonly requiredRole?: string;
   readonly requiredScope?: string;
+  /** What a command says instead of the hint of its code. */
+  readonly hint?: string;
   /** Runs that stand in the way. */
   readonly runIds?: readonly string[];
   /** Run the problem belongs to; sent as `X-Run-Id`. */

@@ -48,6 +48,20 @@ const secretOf = async ({ secretFile }: SendOptions, trigger: InboundTrigger, se
   );
 };
 
+/** A 401 of a trigger is about its signature, and never about the credential of whoever sends. */
+const withHint = (error: unknown, { name, enabled, resolved, secretConfigurationKey }: InboundTrigger): unknown => {
+  if (!(error instanceof AcpError) || error.code !== 'unauthenticated') return error;
+  const why = !enabled
+    ? `The trigger ${name} is switched off.`
+    : resolved
+      ? `The secret must be that of ${secretConfigurationKey} at the service, and the clocks must agree.`
+      : `${secretConfigurationKey} has no value at the service.`;
+  return new AcpError('unauthenticated', `The trigger did not accept the signature. ${why}`, {
+    cause: error,
+    details: { hint: 'Give the secret of the trigger with --secret-file <path> or in ACP_TRIGGER_SECRET.' },
+  });
+};
+
 /** `acp triggers send`: signs a call in the way of the trigger and sends it, as its real sender would. */
 export const registerTriggersSend = (triggers: Command, host: CommandHost): void => {
   const command = triggers
@@ -74,7 +88,10 @@ export const registerTriggersSend = (triggers: Command, host: CommandHost): void
         if (headers === null)
           throw new AcpError('validation-failed', 'The secret makes no key: it is empty, or no base64.');
         const { tenantId } = trigger;
-        const reply = await client.triggers.accept({ params: { tenantId, name }, headers, body });
+        const call = { params: { tenantId, name }, headers, body };
+        const reply = await client.triggers.accept(call).catch((error: unknown) => {
+          throw withHint(error, trigger);
+        });
         if (session.globals.json || reply.status === 200) return session.print(reply.body);
         const { runId } = reply.body;
         session.terminal.note(`Accepted: run ${runId} is queued. Follow it with \`acp runs tail ${runId}\`.`);

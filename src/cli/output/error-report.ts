@@ -43,7 +43,8 @@ const fieldLine = ({ path, message }: FieldError, style: Style): string =>
   path === '' ? `  ${safeText(message)}` : `  ${style.bold(safeText(path))}: ${safeText(message)}`;
 
 const hintFor = (error: AcpError): string | undefined => {
-  const { requiredRole, requiredScope, retryAfterMs } = error.details;
+  const { requiredRole, requiredScope, retryAfterMs, hint } = error.details;
+  if (hint !== undefined) return hint;
   if (requiredRole !== undefined) return `Use a credential with the role ${requiredRole} or a higher one.`;
   if (requiredScope !== undefined) return `Use an API key with the scope ${requiredScope}.`;
   // Only a person ends a stop: trying again does not.

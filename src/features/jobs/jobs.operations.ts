@@ -1,7 +1,7 @@
 import Type from 'typebox';
 import { defineOperations } from '../../contract/operation.ts';
 import { oneOf, pagingQuery, Uuid } from '../../contract/schema.ts';
-import { JobDetailResponse, JobRecord, jobStatuses } from './jobs.schema.ts';
+import { JobDetailResponse, JobRecord, jobStatuses, shownItems } from './jobs.schema.ts';
 
 const read = { tag: 'Jobs', role: 'Reader', scope: 'PlatformRead', method: 'GET' } as const;
 
@@ -40,8 +40,15 @@ export const jobOperations = defineOperations({
     path: '/api/jobs/{id}',
     summary: 'Show a job with its items',
     description:
-      'The answer tells how often the job was tried and how it ended, and lists the items of a job that has several.',
+      'The answer tells how often the job was tried and how it ended, and lists the items of a job that has several. A job that is looked at again and again is asked for without them.',
     params: Type.Object({ id: Uuid }),
+    query: Type.Object({
+      items: Type.Optional(
+        oneOf(shownItems, {
+          description: 'Default All; with Failed and None the payload, which items are made of, is left out, too: null',
+        }),
+      ),
+    }),
     responses: { 200: JobDetailResponse },
     errors: ['not-found'],
   },

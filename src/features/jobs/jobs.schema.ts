@@ -56,6 +56,9 @@ const JobItemRecord = Type.Object(
   { title: 'JobItemRecord' },
 );
 
+/** Which items of a job are asked for. */
+export const shownItems = ['All', 'Failed', 'None'] as const;
+
 export const JobDetailResponse = Type.Object(
   { job: JobRecord, items: Type.Array(JobItemRecord, { description: 'In the order of seq; a queued run has none' }) },
   { title: 'JobDetailResponse' },

@@ -110,15 +110,18 @@ export const jobService = (deps: JobServiceDeps): Handlers<typeof jobOperations>
       return ok(rows.map((row) => toJobRecord(row, row.payload === null ? null : JSON.parse(row.payload))));
     },
 
-    async get(context, { params }) {
+    async get(context, { params, query }) {
       const row = await find(context, params.id);
       const hides = hidesPayload(row);
+      const { items: asked = 'All' } = query;
       const items: JobDetailResponse['items'] = [];
-      if (row.total_items > 0)
+      const any = asked === 'All' ? row.total_items : asked === 'Failed' ? row.failed_items : 0;
+      if (any > 0)
         for await (const stretch of deps.items.stretches(row.tenant_id, row.id))
-          for (const item of stretch) items.push(toItemRecord(row.id, item, hides));
+          for (const item of stretch)
+            if (asked === 'All' || item.status === 'Failed') items.push(toItemRecord(row.id, item, hides));
       return ok({
-        job: toJobRecord(row, hides ? null : store.payloadOf(row)),
+        job: toJobRecord(row, hides || asked !== 'All' ? null : store.payloadOf(row)),
         items,
       });
     },

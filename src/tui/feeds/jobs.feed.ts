@@ -1,6 +1,6 @@
 import { passesByItself } from '../../client/follow-events.ts';
 import { AcpError } from '../../contract/errors.ts';
-import type { JobRecord } from '../../features/jobs/jobs.schema.ts';
+import type { JobDetailResponse, JobRecord } from '../../features/jobs/jobs.schema.ts';
 import { hasEnded, type ShownJob } from '../../text/job-line.ts';
 import { type Feed, polling } from './feed.ts';
 
@@ -49,15 +49,26 @@ export const jobOf =
   (id: string): Feed =>
   (context) => {
     let tookMs = 0;
+    let seen = '';
+    let items: JobDetailResponse['items'] = [];
     const look = polling(
       () => Math.max(intervalMs, share * tookMs),
       async ({ client, store, signal }) => {
         const startedAt = performance.now();
         try {
-          const { body } = await client.jobs.get({ params: { id }, signal });
-          store.dispatch({ type: 'job', job: shown(body.job), items: body.items });
+          const { body: going } = await client.jobs.get({ params: { id }, query: { items: 'None' }, signal });
+          const { status, attempt, doneItems, failedItems } = going.job;
+          const state = `${status} ${attempt} ${doneItems} ${failedItems}`;
+          if (state === seen) store.dispatch({ type: 'job', job: shown(going.job), items });
+          else {
+            // Thousands of items are read only when one of them has moved on.
+            const { body } = await client.jobs.get({ params: { id }, signal });
+            store.dispatch({ type: 'job', job: shown(body.job), items: body.items });
+            ({ items } = body);
+            seen = state;
+          }
           tookMs = performance.now() - startedAt;
-          return !hasEnded(body.job);
+          return !hasEnded(going.job);
         } catch (error) {
           const refusal = refusalOf(error);
           if (refusal === null) throw error;
