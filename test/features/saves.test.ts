@@ -11,7 +11,11 @@ interface Query {
 interface Saved {
   readonly what: string;
   /** Saves the first or the second content of it; wrong: what is refused. */
-  save(app: TestApp, content: 1 | 2 | 'wrong', query: Query): Promise<{ readonly body: { readonly updatedAt?: string | null } }>;
+  save(
+    app: TestApp,
+    content: 1 | 2 | 'wrong',
+    query: Query,
+  ): Promise<{ readonly body: { readonly updatedAt?: string | null } }>;
   list(app: TestApp): Promise<unknown>;
 }
 
@@ -138,22 +142,25 @@ for (const { what, save, list } of saved) {
   });
 }
 
-forEachService('RULE-9 a standing rule gets other labels by a new one in its place, and keeps them else', async (open) => {
-  const app = await open();
-  const create = (more: object, query: Query = {}) =>
-    app.client.approvalRules.create({ query, body: { toolName: 'clock_now', ...more } });
-  const ids = async () => (await app.client.approvalRules.list()).body.map((rule) => [rule.id, rule.labels['owner']]);
-  const { body: first } = await create({ labels });
-  assert.deepEqual((await create({})).body, first);
-  assert.deepEqual((await create({ labels })).body, first);
-  assert.equal((await create({ labels: {} }, { dryRun: true })).status, 200);
-  assert.deepEqual(await ids(), [[first.id, 'team-a']]);
-  const { body: second, status } = await create({ labels: { owner: 'team-b' } });
-  assert.equal(status, 201);
-  assert.deepEqual(await ids(), [[second.id, 'team-b']]);
-  const entries = (await trail(app)).slice(-2);
-  assert.deepEqual(
-    entries.map(({ action, entity }) => `${action} ${entity}`),
-    [`approval-rule.delete approval-rule:${first.id}`, `approval-rule.create approval-rule:${second.id}`],
-  );
-});
+forEachService(
+  'RULE-9 a standing rule gets other labels by a new one in its place, and keeps them else',
+  async (open) => {
+    const app = await open();
+    const create = (more: object, query: Query = {}) =>
+      app.client.approvalRules.create({ query, body: { toolName: 'clock_now', ...more } });
+    const ids = async () => (await app.client.approvalRules.list()).body.map((rule) => [rule.id, rule.labels['owner']]);
+    const { body: first } = await create({ labels });
+    assert.deepEqual((await create({})).body, first);
+    assert.deepEqual((await create({ labels })).body, first);
+    assert.equal((await create({ labels: {} }, { dryRun: true })).status, 200);
+    assert.deepEqual(await ids(), [[first.id, 'team-a']]);
+    const { body: second, status } = await create({ labels: { owner: 'team-b' } });
+    assert.equal(status, 201);
+    assert.deepEqual(await ids(), [[second.id, 'team-b']]);
+    const entries = (await trail(app)).slice(-2);
+    assert.deepEqual(
+      entries.map(({ action, entity }) => `${action} ${entity}`),
+      [`approval-rule.delete approval-rule:${first.id}`, `approval-rule.create approval-rule:${second.id}`],
+    );
+  },
+);

@@ -5,7 +5,7 @@ import type { AuditedCall, Handlers } from '../../core/context.ts';
 import type { StoreEntries } from '../../core/instance-state.ts';
 import { isoTime } from '../../core/iso-time.ts';
 import { labelsText } from '../../core/labels.ts';
-import type { Stores } from '../../db/define-store.ts';
+import type { Storage } from '../../db/storage.ts';
 import type { UnitOfWork } from '../../db/unit-of-work.ts';
 import type { AuditLog, TellChange } from '../audit/index.ts';
 import { type ApprovalRuleStore, approvalRuleStore, type StandingRule } from './approval-rules.store.ts';
@@ -34,7 +34,7 @@ const toPublic = ({ argumentConditions, labels, createdAt, ...rule }: StandingRu
  * other labels than those that are asked for it makes place for the new one.
  */
 const storeOnce = async (
-  stores: Stores,
+  stores: Storage['stores'],
   tell: TellChange,
   by: AuditedCall,
   rule: StandingRule,

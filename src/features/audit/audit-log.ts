@@ -3,7 +3,6 @@ import type { SaveQuery } from '../../contract/save-query.ts';
 import type { AuditedCall } from '../../core/context.ts';
 import type { Logger } from '../../core/logger.ts';
 import type { Telemetry } from '../../core/telemetry/telemetry.ts';
-import type { Stores } from '../../db/define-store.ts';
 import type { Storage } from '../../db/storage.ts';
 import type { UnitOfWork } from '../../db/unit-of-work.ts';
 import { type AuditEntry, auditStore } from './audit.store.ts';
@@ -146,7 +145,7 @@ export const createAuditLog = ({ storage, telemetry, log, now, newId }: AuditLog
     save: <T>(
       call: AuditedCall,
       { dryRun }: Pick<SaveQuery, 'dryRun'>,
-      work: (stores: Stores, tell: TellChange) => Promise<T>,
+      work: (stores: Storage['stores'], tell: TellChange) => Promise<T>,
     ): Promise<T> => (dryRun === true ? work(storage.stores, () => undefined) : change(call, work)),
     /**
      * An entry about something that is not a row. Fail-closed, it is written before the effect; noted, a failure is only

@@ -8,7 +8,7 @@ import type { JobRow } from '../../db/tables/jobs.ts';
 import type { SessionAccess } from '../sessions/index.ts';
 import type { JobItem, JobItemStore } from './job-items.store.ts';
 import type { jobOperations } from './jobs.operations.ts';
-import type { JobDetailResponse, JobRecord } from './jobs.schema.ts';
+import type { JobDetailResponse, JobRecord, shownItems } from './jobs.schema.ts';
 import type { JobStore } from './jobs.store.ts';
 
 /** What a job works on, as its feature knows it. */
@@ -93,6 +93,21 @@ export const jobService = (deps: JobServiceDeps): Handlers<typeof jobOperations>
     return row;
   };
 
+  const itemsOf = async (
+    row: JobRow,
+    asked: (typeof shownItems)[number],
+    hides: boolean,
+  ): Promise<JobDetailResponse['items']> => {
+    const count = { All: row.total_items, Failed: row.failed_items, None: 0 }[asked];
+    const items: JobDetailResponse['items'] = [];
+    if (count === 0) return items;
+    for await (const stretch of deps.items.stretches(row.tenant_id, row.id)) {
+      const wanted = asked === 'All' ? stretch : stretch.filter(({ status }) => status === 'Failed');
+      for (const item of wanted) items.push(toItemRecord(row.id, item, hides));
+    }
+    return items;
+  };
+
   return {
     async list({ tenantId, principal }, { query }) {
       const { scheduleId, skip: _skip, take: _take, ...others } = query;
@@ -114,12 +129,7 @@ export const jobService = (deps: JobServiceDeps): Handlers<typeof jobOperations>
       const row = await find(context, params.id);
       const hides = hidesPayload(row);
       const { items: asked = 'All' } = query;
-      const items: JobDetailResponse['items'] = [];
-      const any = asked === 'All' ? row.total_items : asked === 'Failed' ? row.failed_items : 0;
-      if (any > 0)
-        for await (const stretch of deps.items.stretches(row.tenant_id, row.id))
-          for (const item of stretch)
-            if (asked === 'All' || item.status === 'Failed') items.push(toItemRecord(row.id, item, hides));
+      const items = await itemsOf(row, asked, hides);
       return ok({
         job: toJobRecord(row, hides || asked !== 'All' ? null : store.payloadOf(row)),
         items,

@@ -5,7 +5,6 @@ import { createScheduleDispatch, type ScheduleDispatchDeps } from './schedule-di
 import { type ScheduleServiceDeps, scheduleService } from './schedules.service.ts';
 import { scheduleStore } from './schedules.store.ts';
 
-export { firstOccurrence, readTimeZone } from './occurrences.rules.ts';
 export { createScheduleKeys, type SchedulableKey, type ScheduleKeys, UnknownKeysError } from './schedule-keys.ts';
 
 export interface SchedulesDeps

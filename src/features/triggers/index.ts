@@ -15,8 +15,6 @@ import type { triggerOperations } from './triggers.operations.ts';
 import { triggerService } from './triggers.service.ts';
 import { triggerStore } from './triggers.store.ts';
 
-export { checkedPath } from './triggers.rules.ts';
-
 export interface TriggersDeps extends Pick<TriggerCallDeps, 'launch' | 'agentExists' | 'lifecycle' | 'prefix'> {
   readonly config: Config;
   readonly storage: Storage;
