@@ -131,7 +131,7 @@ for (const { what, save, list } of saved) {
     const { body: first } = await save(app, 1, { expectedUpdatedAt: 'none' });
     const known = String(first.updatedAt);
     assert.equal((await refusal(save(app, 2, { expectedUpdatedAt: 'none' }))).code, 'version-conflict');
-    app.clock.jump(1000);
+    await app.clock.jump(1000);
     const { body: second } = await save(app, 2, { expectedUpdatedAt: known });
     assert.notEqual(second.updatedAt, known);
     const before = await list(app);
