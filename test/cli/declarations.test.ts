@@ -331,12 +331,13 @@ describe('declarations', () => {
         trigger('path', 'targetName: new\npayloadMode: Path\n'),
       ].join('---\n'),
     );
+    // What its schema tells is told before anything is asked.
     const wrong = [
+      'lane lane',
       'cron cron',
       'never cron',
       'zone timeZone',
       'key handlerKey',
-      'lane lane',
       'handler-keys name',
       'target targetName',
       'lost targetName',
