@@ -323,7 +323,6 @@ describe('declarations', () => {
         schedule('never', `${batch}cron: 0 0 31 2 *\n`),
         schedule('zone', `${batch}timeZone: Mars/Olympus\n`),
         schedule('key', 'handlerKey: acp.nothing\n'),
-        schedule('lane', `${batch}lane: ${'x'.repeat(65)}\n`),
         schedule('handler-keys', batch),
         schedule('target', batch).replace('targetName: new', 'targetName: nobody'),
         trigger('good', 'targetName: new\n'),
@@ -331,9 +330,7 @@ describe('declarations', () => {
         trigger('path', 'targetName: new\npayloadMode: Path\n'),
       ].join('---\n'),
     );
-    // What its schema tells is told before anything is asked.
     const wrong = [
-      'lane lane',
       'cron cron',
       'never cron',
       'zone timeZone',
@@ -351,6 +348,14 @@ describe('declarations', () => {
     const applied = await apply(folder, '-f', 'a.yaml');
     assert.deepEqual([applied.code, found(applied.told)], [2, wrong]);
     assert.deepEqual(applied.actions, planned.actions);
+    // What its schema refuses is told before anything is asked or saved.
+    folder.write('b.yaml', schedule('lane', `${batch}lane: ${'x'.repeat(65)}\n`));
+    for (const options of [['--dry-run'], []]) {
+      const { code, told } = await apply(folder, '-f', 'b.yaml', ...options);
+      assert.deepEqual([code, found(told)], [2, ['lane lane']]);
+      assert.match(told[0]?.errors?.[0]?.message ?? '', /\{0,63\}/, 'it says what is allowed');
+    }
+    assert.equal((await folder.acp(['get', 'Schedule', 'lane'])).code, 4);
   });
 
   test('conditions of a standing rule are the same rule in any order', async (t) => {
