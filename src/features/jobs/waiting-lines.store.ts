@@ -25,8 +25,8 @@ const toLine = (tenantId: string, row: LineRow): WaitingLine => ({
 });
 
 // So many at once cost a claim little; what lies behind them is looked up when they have had their turn.
-export const mostTenants = 10_000;
-export const mostLines = 1000;
+const mostTenants = 10_000;
+const mostLines = 1000;
 
 /** Looks for lines with waiting jobs: each step goes from one to the next, past all jobs of the first. */
 export const linesThatWait = ({ db }: StoreHandle) => {
