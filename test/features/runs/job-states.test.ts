@@ -1,0 +1,87 @@
+import assert from 'node:assert/strict';
+import { jobStore } from '../../../src/features/jobs/index.ts';
+import { forEachDurableService } from '../../support/app.ts';
+import { eventually } from '../../support/eventually.ts';
+import { anyJob } from './other-process.ts';
+import { enqueue, followToEnd, Gate, getRun, tool } from './run-calls.ts';
+
+/** A run that waits before it begins, and once more at its tool. */
+const twoGates = (start: Gate, work: Gate, made: string[]) => ({
+  module: {
+    guards: [
+      {
+        name: 'gate',
+        async inspect({ source }: { readonly source: string }) {
+          if (source === 'UserMessage') await start.pass();
+          return { decision: 'Allow' } as const;
+        },
+      },
+    ],
+  },
+  tools: [
+    tool('wait', async (_args, { signal }) => {
+      made.push('called');
+      await work.pass(signal);
+      return 'waited';
+    }),
+  ],
+  script: [
+    { when: { call: 1 }, reply: { toolCalls: [{ name: 'wait', arguments: {} }] } },
+    { reply: { text: 'Done.' } },
+  ],
+  agents: [{ name: 'helper', toolNames: ['wait'] }],
+});
+
+forEachDurableService(
+  'JOB-29 the job of a queued run is Leased until the run begins, Running with it, and ends with it',
+  async (open) => {
+    const start = new Gate();
+    const work = new Gate();
+    const app = await open({ ...twoGates(start, work, []), service: { ContentGuard: { GuardTimeout: '60s' } } });
+    const runId = await enqueue(app.client, 'helper', 'Hi');
+    const states = async () => {
+      const { job } = (await app.client.jobs.get({ params: { id: runId } })).body;
+      return [job.status, (await getRun(app.client, runId)).status, job.leaseOwner === null];
+    };
+    await start.reached;
+    assert.deepEqual(await states(), ['Leased', 'Queued', false]);
+    start.open();
+    await work.reached;
+    assert.deepEqual(await states(), ['Running', 'Running', false]);
+    work.open();
+    await followToEnd(app.client, runId);
+    // With no moment in between: what a reader of the log is told last is committed together with the end of the job.
+    assert.deepEqual(await states(), ['Completed', 'Completed', true]);
+  },
+);
+
+forEachDurableService(
+  'JOB-30 a worker that lost the job before its run began neither begins nor closes the run',
+  async (open) => {
+    const start = new Gate();
+    const made: string[] = [];
+    const app = await open({
+      ...twoGates(start, new Gate(), made),
+      service: { AsyncRun: { MaxAttempts: 2 }, ContentGuard: { GuardTimeout: '60s' } },
+    });
+    const runId = await enqueue(app.client, 'helper', 'Hi');
+    await start.reached;
+    const jobs = app.store.open().stores(jobStore);
+    const later = app.clock.now() + 3_600_000;
+    const [taken = assert.fail('it has lapsed')] = await jobs.claim('other', later, later + 60_000, 1, anyJob);
+    assert.deepEqual([taken.id, taken.attempt], [runId, 2]);
+    const stored = async () => [
+      await app.store.stored('runs'),
+      await app.store.stored('run events'),
+      await app.store.stored('jobs'),
+    ];
+    const before = await stored();
+    start.open();
+    await eventually('it is told', () =>
+      app.log.some(({ message }) => message.startsWith('A run was closed or taken')),
+    );
+    await app.close();
+    assert.deepEqual(made, []);
+    assert.deepEqual(await stored(), before, 'it is Leased by the other one, and its run in line');
+  },
+);
