@@ -1,4 +1,5 @@
 import assert from 'node:assert/strict';
+import type { RunEventListener } from '../../../src/engine/record/index.ts';
 import { jobStore } from '../../../src/features/jobs/index.ts';
 import { forEachDurableService } from '../../support/app.ts';
 import { eventually } from '../../support/eventually.ts';
@@ -37,7 +38,20 @@ forEachDurableService(
   async (open) => {
     const start = new Gate();
     const work = new Gate();
-    const app = await open({ ...twoGates(start, work, []), service: { ContentGuard: { GuardTimeout: '60s' } } });
+    const setup = twoGates(start, work, []);
+    const atItsEnd: unknown[] = [];
+    const listener: RunEventListener = {
+      name: 'end',
+      async onEvent({ type, runId }) {
+        if (type === 'run.completed') atItsEnd.push((await jobs.get(runId))?.status);
+      },
+    };
+    const app = await open({
+      ...setup,
+      module: { ...setup.module, eventListeners: [listener] },
+      service: { ContentGuard: { GuardTimeout: '60s' } },
+    });
+    const jobs = app.store.open().stores(jobStore);
     const runId = await enqueue(app.client, 'helper', 'Hi');
     const states = async () => {
       const { job } = (await app.client.jobs.get({ params: { id: runId } })).body;
@@ -50,8 +64,9 @@ forEachDurableService(
     assert.deepEqual(await states(), ['Running', 'Running', false]);
     work.open();
     await followToEnd(app.client, runId);
-    // With no moment in between: what a reader of the log is told last is committed together with the end of the job.
     assert.deepEqual(await states(), ['Completed', 'Completed', true]);
+    await eventually('the end is heard', () => atItsEnd.length > 0);
+    assert.deepEqual(atItsEnd, ['Completed'], 'committed together with the end of the run, with no moment in between');
   },
 );
 
