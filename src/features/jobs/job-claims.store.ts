@@ -19,7 +19,7 @@ export interface Claim {
 type JobExpressions = ExpressionBuilder<Tables, 'jobs'>;
 
 /** What claims are made of. Each takes what it finds, atomically; what others take at the same time is theirs. */
-export interface Claims {
+interface Claims {
   /** Due jobs after a place in the order of time, if they are no more than the claim may take; how many there were, at least. */
   all(claim: Claim, from: Position | null): Promise<{ readonly taken: readonly JobRow[]; readonly due: number }>;
   /** The first due jobs of a line; how many there were. */

@@ -77,7 +77,7 @@ export const takeInTurn = (storage: StoreHandle) => {
         const turn = lines.next(mayServe);
         if (turn === null) break;
         if (turn.kind === 'tenant') {
-          const found = await looks.lines(turn.tenantId, turn.last, now);
+          const found = await looks.lines(turn.tenantId, turn.last, now, choice);
           lines.setLines(turn.tenantId, found.lines, found.isPartial);
           continue;
         }

@@ -1,5 +1,6 @@
 import { type RawBuilder, type SqlBool, sql } from 'kysely';
 import type { StoreHandle } from '../../db/define-store.ts';
+import type { JobChoice } from '../../scheduler/job-queue.ts';
 import type { Line, Position, WaitingLine } from './waiting-lines.ts';
 
 /**
@@ -26,7 +27,9 @@ const toLine = (tenantId: string, row: LineRow): WaitingLine => ({
 
 // So many at once cost a claim little; what lies behind them is looked up when they have had their turn.
 const mostTenants = 10_000;
-const mostLines = 1000;
+const mostLines = 50;
+// After the key of any line.
+const endOfLane = '~';
 
 /** Looks for lines with waiting jobs: each step goes from one to the next, past all jobs of the first. */
 export const linesThatWait = ({ db }: StoreHandle) => {
@@ -51,7 +54,21 @@ export const linesThatWait = ({ db }: StoreHandle) => {
   };
 
   // Expressions, not columns: SQLite compares only the first one of columns with an index, and goes over the rest.
-  const linesFrom = async (tenantId: string, after: Pick<Line, 'rank' | 'lane' | 'line'> | null) => {
+  const linesFrom = async (
+    tenantId: string,
+    after: Pick<Line, 'rank' | 'lane' | 'line'> | null,
+    { only, full }: Pick<JobChoice, 'only' | 'full'>,
+  ) => {
+    const within = (lanes: readonly string[]) => sql`lines.lane in (${sql.join([...lanes])})`;
+    // Of lanes that are not served now one line is enough to know that they are there.
+    const passedOver = [
+      ...(full.length > 0 ? [within(full)] : []),
+      ...(only === null ? [] : [sql`not ${within(only)}`]),
+    ];
+    const end =
+      passedOver.length === 0
+        ? sql`''`
+        : sql`case when ${sql.join(passedOver, sql` or `)} then ${sql.lit(endOfLane)} else '' end`;
     const beyond = after === null ? sql`` : sql`and (rank, lane, line) > (${after.rank}, ${after.lane}, ${after.line})`;
     const { rows } = await sql<LineRow>`
       with recursive lines (rank, lane, line, scheduled_for, id) as (
@@ -64,11 +81,13 @@ export const linesThatWait = ({ db }: StoreHandle) => {
         select job.rank, job.lane, job.line, job.scheduled_for, job.id from lines join ${jobs} as job on job.id = (
           select next.id from ${jobs} as next
           where next.lease_owner is null and next.completed_at is null and next.tenant_id = ${tenantId}
-            and (next.rank, next.lane, next.line) > (lines.rank + 0, lines.lane || '', lines.line || '')
+            and (next.rank, next.lane, next.line) > (lines.rank + 0, lines.lane || '', lines.line || ${end})
           order by next.tenant_id, next.rank, next.lane, next.line, next.scheduled_for, next.id limit 1
         )
       )
-      select * from lines limit ${sql.lit(mostLines)}`.execute(db);
+      select * from lines ${only === null ? sql`` : sql`where ${within(only)}`} limit ${sql.lit(mostLines)}`.execute(
+      db,
+    );
     return rows;
   };
 
@@ -80,11 +99,11 @@ export const linesThatWait = ({ db }: StoreHandle) => {
       return [...new Set([...beyond, ...(await tenantsFrom(''))])];
     },
     /** Lines of a tenant with a due job; of many the first ones, and those after the given one. */
-    async lines(tenantId: string, last: Pick<Line, 'lane' | 'line'>, now: number) {
-      const rows = await linesFrom(tenantId, null);
-      const isPartial = rows.length === mostLines;
-      const rank = rows[0]?.rank;
-      if (isPartial && rank !== undefined) rows.push(...(await linesFrom(tenantId, { rank, ...last })));
+    async lines(tenantId: string, last: Pick<Line, 'lane' | 'line'>, now: number, choice: JobChoice) {
+      const rows = await linesFrom(tenantId, null, choice);
+      const isPartial = rows.length === mostLines || rows.some(({ lane }) => choice.full.includes(lane));
+      const rank = rows.find(({ lane }) => !choice.full.includes(lane))?.rank;
+      if (isPartial && rank !== undefined) rows.push(...(await linesFrom(tenantId, { rank, ...last }, choice)));
       const due = rows.filter((row) => row.scheduled_for <= now);
       return { lines: due.map((row) => toLine(tenantId, row)), isPartial };
     },

@@ -30,7 +30,7 @@ interface Tenant {
   lookedUpAt: string;
 }
 
-export type Turn =
+type Turn =
   | { readonly kind: 'line'; readonly line: WaitingLine }
   /** The tenant whose turn it is, and the line that it was served from last: its lines are to be looked up. */
   | { readonly kind: 'tenant'; readonly tenantId: string; readonly last: Pick<Line, 'lane' | 'line'> };

@@ -98,6 +98,17 @@ forEachStore('JOB-27 a lane at its limit holds up no other, and goes on when it 
   assert.deepEqual(await next(1, { dueSince: told }), ['b full 000000']);
 });
 
+forEachStore('JOB-27 a lane that has room again is served beside the others of its tenant', async (t, store) => {
+  const { put, next } = await open(t, store);
+  await put([...many('a', 'full', 300), ...many('a', 'other', 3)]);
+  const full = { full: ['full'] };
+  assert.deepEqual(
+    [...(await next(1, full)), ...(await next(1, { ...full, dueSince: told }))],
+    ['a other 000000', 'a other 000001'],
+  );
+  assert.deepEqual(await next(3, { dueSince: told }), ['a full 000000', 'a other 000002', 'a full 000001']);
+});
+
 forEachStore(
   'JOB-28 a worker that serves some lanes takes nothing of others, however much waits there',
   async (t, store) => {
