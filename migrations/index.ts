@@ -38,6 +38,7 @@ import { flowKeys } from './0039-flow-keys.ts';
 import { triggerFlow } from './0041-trigger-flow.ts';
 import { jobLines } from './0042-job-lines.ts';
 import { ruleLabels } from './0048-rule-labels.ts';
+import { doors } from './0060-doors.ts';
 import { spanCountsOfNewStore } from './dialect-parts.ts';
 
 /** Every migration in order, with the checksum of its file. A static list, because a bundle cannot scan a folder. */
@@ -81,4 +82,5 @@ export const migrations: readonly Migration[] = [
   { ...triggerFlow, checksum: 'c77530c5db380cf1' },
   { ...jobLines, checksum: '9b0e057f4bc4d09c' },
   { ...ruleLabels, checksum: '3e629c9d3cefe245' },
+  { ...doors, checksum: '3043da18dbe3ae72' },
 ];

@@ -4,6 +4,7 @@ import { composeExecution } from './app/execution.ts';
 import { createFoundation } from './app/foundation.ts';
 import { apiHandlers } from './app/handlers.ts';
 import { createLifecycle } from './app/lifecycle.ts';
+import { mountedOperations } from './app/mounted-operations.ts';
 import { identityOptions } from './app/options.ts';
 import { partitionCare } from './app/partition-care.ts';
 import { assertMayListen, storeReadiness } from './app/readiness.ts';
@@ -17,7 +18,6 @@ import { emergencyFeature } from './features/emergency/index.ts';
 import { modelsFeature } from './features/models/index.ts';
 import { platformFeature } from './features/platform/index.ts';
 import { anonymousIsPossible, securityFeature } from './features/security/index.ts';
-import { operations } from './operations.ts';
 
 export type { App, AppDescription, AppOptions } from './app/app-interface.ts';
 
@@ -131,7 +131,7 @@ export const createApp = async ({ config, mode, ...options }: AppOptions): Promi
     });
     if (mode === 'serve') opened.holdWhenAsked?.(life.drain);
     const dispatch = createDispatch(
-      operations,
+      mountedOperations(config.values),
       apiHandlers({ foundation, execution, works, security, models, platform, emergency }),
       {
         assertReady(operationId) {

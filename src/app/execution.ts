@@ -3,6 +3,7 @@ import { agentReferences, agentsFeature, loadCodeAgents } from '../features/agen
 import { approvalsFeature } from '../features/approvals/index.ts';
 import { attachmentsFeature } from '../features/attachments/index.ts';
 import { batchesFeature } from '../features/batches/index.ts';
+import { exposureFeature } from '../features/exposure/index.ts';
 import { guardsFeature } from '../features/guards/index.ts';
 import { idempotencyFeature } from '../features/idempotency/index.ts';
 import { groupedQueue, jobItemStore, jobStore } from '../features/jobs/index.ts';
@@ -144,6 +145,17 @@ export const composeExecution = async (foundation: Foundation) => {
     loopCriteria: modules.loopCriteria,
     wake,
   });
+  const exposure = exposureFeature({
+    log,
+    launch: runs.launch,
+    engine: runs.engine,
+    records: runs.records,
+    cancelRun: runs.cancelRun,
+    sessions: storedSessions,
+    agents: agents.source,
+    presentationOf: agents.presentationOf,
+    tree: runs.treeLimits,
+  });
   const items = storage.stores(jobItemStore);
   const batches = batchesFeature({
     ...base,
@@ -206,6 +218,7 @@ export const composeExecution = async (foundation: Foundation) => {
     idempotency,
     webhooks,
     runs,
+    exposure,
     triggers,
     worker,
   };

@@ -22,6 +22,13 @@ export interface Operation {
    * reads the body itself: the bytes that were sent, of whatever type. Only where role and scope are null.
    */
   readonly signed?: true;
+  /**
+   * The body speaks a protocol of its own, JSON-RPC: once the caller may call, the handler reads it and answers what is wrong
+   * with it in the words of that protocol.
+   */
+  readonly ownProtocol?: true;
+  /** Path of the metadata (RFC 9728) that a caller without a credential is pointed to; left out: to none. */
+  readonly resourceMetadata?: string;
   /** Bodies that take more authority than that. */
   readonly raised?: readonly RaisedAuthority[];
   readonly params?: TObject;
@@ -132,6 +139,8 @@ export interface Frame {
 export interface StreamReply {
   readonly status: 200;
   readonly stream: FrameSource;
+  /** `data`: frames are told without the names of their events. Left out: with them. */
+  readonly framing?: 'data';
   readonly headers?: Readonly<Record<string, string>>;
 }
 

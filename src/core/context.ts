@@ -25,6 +25,16 @@ export interface Principal {
   readonly permissions: ReadonlySet<string> | null;
   /** The service itself starts what a person would: what it opens is nobody's, even where others need an identity. */
   readonly unattended?: true;
+  /** The protocol through which another system came. Left out: the API of the service itself. */
+  readonly door?: Door;
+}
+
+/** A way in for other systems: nobody is asked there, and who came through it sees what it made itself, and no more. */
+export interface Door {
+  /** Such as `mcp`. */
+  readonly source: string;
+  /** This caller behind this door, as rows have it: tells two of them apart, and not who they are. */
+  readonly key: string;
 }
 
 /** The caller after authentication: what the credential and tenant rules gave. */
@@ -53,8 +63,8 @@ export interface CallContext {
   readonly audit?: OperationAudit | undefined;
   /** Of an operation that declares idempotency; null: the request has no key. */
   readonly once?: AnswerOnce | null | undefined;
-  /** Of a signed operation. */
-  readonly readBody?: SignedCall['readBody'] | undefined;
+  /** Of an operation whose handler reads the body. */
+  readonly readBody?: UnreadCall['readBody'] | undefined;
 }
 
 /** Who changes something, and what is declared about the entry that tells of it. */
@@ -68,8 +78,8 @@ export interface IdempotentCall {
   readonly once: AnswerOnce | null;
 }
 
-/** A call of a signed operation, whose handler reads the body. */
-export interface SignedCall {
+/** A call of an operation whose handler reads the body: a signed one, or one with a protocol of its own. */
+export interface UnreadCall {
   /** What was sent, to the byte. Throws `payload-too-large` for more than so many. */
   readonly readBody: (maxBytes: number) => Promise<Uint8Array>;
 }
@@ -77,7 +87,7 @@ export interface SignedCall {
 type ContextOf<O> = CallContext &
   (O extends { readonly audit: OperationAudit } ? AuditedCall : unknown) &
   (O extends { readonly idempotency: true } ? IdempotentCall : unknown) &
-  (O extends { readonly signed: true } ? SignedCall : unknown);
+  (O extends { readonly signed: true } | { readonly ownProtocol: true } ? UnreadCall : unknown);
 
 /** The handlers of a feature: one method per operation, same names. A missing or wrong one does not compile. */
 export type Handlers<T extends OperationTable> = {

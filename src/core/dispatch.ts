@@ -10,7 +10,7 @@ import {
 import { requireRaised } from './caller/authority.ts';
 import { createCallerChecks } from './caller/caller-checks.ts';
 import type { AskingCaller, IncomingCall, RequiredAuthority } from './caller/incoming-call.ts';
-import type { CallContext, Caller, SignedCall } from './context.ts';
+import type { CallContext, Caller, UnreadCall } from './context.ts';
 import { type AnswerOnce, type Idempotency, idempotencyHeader } from './idempotency.ts';
 import { type CheckedInput, checkInput, compileInputCheckers, type InputCheckers } from './operation-input.ts';
 import { type CallMetrics, createCallMetrics } from './telemetry/call-metrics.ts';
@@ -81,6 +81,8 @@ const answeringOf = ({ id, feature, verb, operation }: OperationEntry, handlers:
     throw new Error(`Operation ${id} must declare a role or be for any caller.`);
   if (operation.signed === true && (!isForEverybody(operation) || (operation.body ?? operation.upload) !== undefined))
     throw new Error(`Operation ${id} must leave callers and body to its signature.`);
+  if (operation.ownProtocol === true && (operation.signed ?? operation.body ?? operation.upload) !== undefined)
+    throw new Error(`Operation ${id} must leave its body to its protocol.`);
   const hasKey = Object.hasOwn(operation.headers?.properties ?? {}, idempotencyHeader);
   if (hasKey !== (operation.idempotency === true))
     throw new Error(`Operation ${id} must declare idempotency and its header, or neither.`);
@@ -94,9 +96,11 @@ const fileOf = (incoming: IncomingCall): Promise<UploadedFile> => {
 
 const noBytes: Uint8Array = new Uint8Array(0);
 
-/** For the handler of a signed operation; undefined: the body is read before it is asked. */
-const bodyReader = ({ signed }: Operation, incoming: IncomingCall): SignedCall['readBody'] | undefined =>
-  signed === true ? async (maxBytes) => (await incoming.readBody(maxBytes)) ?? noBytes : undefined;
+/** Undefined: the body is read before the handler is asked. */
+const bodyReader = ({ signed, ownProtocol }: Operation, incoming: IncomingCall): UnreadCall['readBody'] | undefined =>
+  signed === true || ownProtocol === true
+    ? async (maxBytes) => (await incoming.readBody(maxBytes)) ?? noBytes
+    : undefined;
 
 const noAnswersKept: Idempotency = () => {
   throw new Error('Nothing keeps the answers of idempotency keys here.');

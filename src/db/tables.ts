@@ -54,6 +54,8 @@ export interface RunRow {
   quota_day: string | null;
   /** 1: the cost was found after the run had been counted. */
   cost_recalculated: number | null;
+  /** Through which protocol another system started it, and which one; null: none did. */
+  door: string | null;
 }
 
 export interface RunEventRow {

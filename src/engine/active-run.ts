@@ -13,7 +13,7 @@ import {
   type RunReplay,
   type TurnResume,
 } from './context/index.ts';
-import { type Pause, type TreeBudget, type UnrecordedCount, WaitClock } from './control/index.ts';
+import { type Pause, type TreeBudget, type TreeLimits, type UnrecordedCount, WaitClock } from './control/index.ts';
 import { addCosts, type CostMicros } from './pricing.ts';
 import type {
   ExecutedKind,
@@ -89,6 +89,8 @@ export interface RunPlan {
   readonly parent: ActiveRun | null;
   /** Call of the parent that the run answers; null without a parent. */
   readonly parentCallId: string | null;
+  /** Limits of the tree below it; null: those of every tree. */
+  readonly limits: TreeLimits | null;
   /** Where its trace comes from; null: a new one begins. */
   readonly trace: TraceOrigin | null;
   /** Set when the run has to wait for its session: it is Queued until its turn comes. */

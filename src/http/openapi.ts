@@ -95,8 +95,19 @@ const successResponses = (operation: Operation, components: SchemaComponents): R
   return responses;
 };
 
-const requestBody = ({ body, upload, signed }: Operation, components: SchemaComponents): JsonObject | null => {
+/** The protocol's own schemas say the rest. */
+const rpcMessage: JsonObject = {
+  type: 'object',
+  required: ['jsonrpc'],
+  properties: { jsonrpc: { const: '2.0' }, method: { type: 'string' }, params: { type: 'object' } },
+};
+
+const requestBody = (
+  { body, upload, signed, ownProtocol }: Operation,
+  components: SchemaComponents,
+): JsonObject | null => {
   if (signed === true) return { required: true, content: { '*/*': { schema: { type: 'string', format: 'binary' } } } };
+  if (ownProtocol === true) return { required: true, content: { 'application/json': { schema: rpcMessage } } };
   if (upload !== undefined) {
     const file = { type: 'string', format: 'binary', description: upload.description };
     const schema = { type: 'object', required: [upload.part], properties: { [upload.part]: file } };

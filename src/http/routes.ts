@@ -1,10 +1,11 @@
 import type { FastifyInstance, FastifyReply, FastifyRequest } from 'fastify';
 import { AcpError } from '../contract/errors.ts';
 import type { ClientAddress } from '../core/caller/client-address.ts';
+import { requestUrl } from '../core/caller/request-url.ts';
 import type { Dispatch, Dispatched, OperationEntry } from '../core/dispatch.ts';
 import type { Logger } from '../core/logger.ts';
 import type { Telemetry } from '../core/telemetry/telemetry.ts';
-import { type Exchange, sendEmpty, sendFile, sendJson, sendProblem } from './answer.ts';
+import { type Exchange, type HeaderFields, sendEmpty, sendFile, sendJson, sendProblem } from './answer.ts';
 import { discardRest, RequestAbortedError } from './body.ts';
 import { type Cors, isPreflight } from './cors.ts';
 import { type CallerOptions, HttpCall, type HttpCaller, routeOf } from './http-call.ts';
@@ -53,10 +54,24 @@ export const refuse = (
   request: FastifyRequest,
   error: unknown,
   { log, limit }: Pick<RouteOptions, 'log' | 'limit'>,
+  fields?: HeaderFields,
 ): void => {
   if (error instanceof RequestAbortedError) return;
-  sendProblem(exchange, error, log, limit?.refusal(error));
+  sendProblem(exchange, error, log, { ...limit?.refusal(error), ...fields });
   discardRest(request.raw);
+};
+
+/** Where a caller without a credential learns how to get one. */
+const challenge = (
+  { prefix }: RouteOptions,
+  { operation }: OperationEntry,
+  { raw }: FastifyRequest,
+  error: unknown,
+): HeaderFields | undefined => {
+  const { resourceMetadata } = operation;
+  if (resourceMetadata === undefined || !(error instanceof AcpError) || error.status !== 401) return undefined;
+  const url = requestUrl(prefix + resourceMetadata, (name) => raw.headers[name]?.toString());
+  return url === null ? undefined : { 'www-authenticate': `Bearer resource_metadata="${url}"` };
 };
 
 const serve = async (
@@ -71,7 +86,7 @@ const serve = async (
     if (sending !== undefined) await sending;
   } catch (error) {
     call.upload?.stop();
-    refuse(call, request, error, options);
+    refuse(call, request, error, options, challenge(options, entry, request, error));
   }
 };
 

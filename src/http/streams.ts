@@ -37,9 +37,13 @@ const frameText = (frame: Frame): string =>
     ? `event: ${frame.event}\ndata: ${frame.data}\n\n`
     : `id: ${frame.id}\nevent: ${frame.event}\ndata: ${frame.data}\n\n`;
 
-const batchText = (frames: readonly Frame[]): string => {
+const dataText = ({ id, data }: Frame): string =>
+  id === undefined ? `data: ${data}\n\n` : `id: ${id}\ndata: ${data}\n\n`;
+
+const batchText = (frames: readonly Frame[], framing: StreamReply['framing']): string => {
+  const textOf = framing === 'data' ? dataText : frameText;
   let text = '';
-  for (const frame of frames) text += frameText(frame);
+  for (const frame of frames) text += textOf(frame);
   return text;
 };
 
@@ -115,7 +119,7 @@ export const createStreamHub = (
             return;
           }
           if (!raw.headersSent) raw.writeHead(reply.status, headers);
-          raw.write(batchText(frames));
+          raw.write(batchText(frames, reply.framing));
         },
         () => {
           if (ended) return;

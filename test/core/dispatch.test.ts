@@ -9,7 +9,7 @@ import type { Role } from '../../src/contract/authority.ts';
 import { AcpError } from '../../src/contract/errors.ts';
 import { defineOperations, noContent } from '../../src/contract/operation.ts';
 import { closed } from '../../src/contract/schema.ts';
-import type { Caller, IdempotentCall, SignedCall } from '../../src/core/context.ts';
+import type { Caller, IdempotentCall, UnreadCall } from '../../src/core/context.ts';
 import { createDispatch } from '../../src/core/dispatch.ts';
 import type { RequestLimitOptions } from '../../src/http/request-limit.ts';
 import { admin, openRaw, startServer } from '../http/support.ts';
@@ -95,7 +95,7 @@ const watched = () => {
     step('handler');
     return once === null ? noContent() : await once('ada', async () => noContent());
   };
-  const call = async ({ readBody }: SignedCall, { headers }: { headers: { 'x-signature'?: string } }) => {
+  const call = async ({ readBody }: UnreadCall, { headers }: { headers: { 'x-signature'?: string } }) => {
     step('handler');
     const body = Buffer.from(await readBody(64)).toString();
     return { status: 200, body: { body, signature: headers['x-signature'] ?? 'none' } };

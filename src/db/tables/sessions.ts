@@ -21,6 +21,8 @@ export interface SessionRow {
   branch_from_sequence: number | null;
   /** What stands for the beginning of the history in prompts, as JSON. */
   summary: string | null;
+  /** Through which protocol another system opened it, and which one; null: none did. */
+  door: string | null;
 }
 
 /** A run that waits for a session which several processes share, or has waited for the one that it has; it goes as the run ends. */

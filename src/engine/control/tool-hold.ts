@@ -1,4 +1,5 @@
 import type { Json } from '../../contract/schema.ts';
+import type { Principal } from '../../core/context.ts';
 import type { CompiledAgent } from '../compiled-agent.ts';
 import type { OpenCall } from '../context/index.ts';
 import type { RunTrace } from '../record/index.ts';
@@ -17,6 +18,7 @@ interface HeldRun {
     readonly job: object | null;
     readonly sessionId: string | null;
     readonly userId: string | null;
+    readonly principal: Pick<Principal, 'door'>;
   };
   readonly trace: Pick<RunTrace, 'ofCall'> | null;
   readonly signal: AbortSignal;
@@ -32,6 +34,8 @@ type Held = WaitingCall | { readonly refused: string } | 'preApproved' | null;
 
 /** A queued run has no client, and a called agent has its caller's model for one. */
 const clientRefusal = ({ plan }: HeldRun): string | null => {
+  if (plan.principal.door !== undefined)
+    return 'client-tool-not-available: a run that another system started has no client.';
   if (plan.parent !== null) return 'client-tool-not-available: an agent that another agent called has no client.';
   if (plan.job !== null) return 'client-tool-not-available: a queued run has no client.';
   if (plan.sessionId === null) return 'client-tool-needs-session: a run without a session cannot wait for its client.';
@@ -39,6 +43,8 @@ const clientRefusal = ({ plan }: HeldRun): string | null => {
 };
 
 const approvalRefusal = ({ plan }: HeldRun): string | null => {
+  if (plan.principal.door !== undefined)
+    return 'approval-not-available: the call needs an approval, and nobody can be asked in a run that another system started.';
   if (plan.parent !== null)
     return 'approval-not-available: the call needs an approval, and an agent that another agent called cannot ask for one.';
   if (plan.sessionId === null)

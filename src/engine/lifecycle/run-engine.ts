@@ -180,7 +180,7 @@ export const createRunEngine = (outside: Omit<EnginePorts, 'metrics'>): RunEngin
     // Whoever starts runs has asked before; this also holds for children, replays and what was under way then. It throws
     // where nobody can tell, before there is a run.
     const reason = ports.stops.reason(plan.tenantId, plan.agent.name);
-    const budget = plan.parent === null ? new TreeBudget(ports.settings.tree, ports.now) : plan.parent.budget;
+    const budget = plan.parent?.budget ?? new TreeBudget(plan.limits ?? ports.settings.tree, ports.now);
     const run = new ActiveRun(plan, logFor(plan), budget, stepsFor(plan, ports), ports.now());
     if (recording.enabled && recording.recordRunInput) run.callRecord = new ModelCallRecord();
     run.trace = RunTrace.start(ports.telemetry, plan);

@@ -28,6 +28,8 @@ export const openedRow = (
     sessionId: run.session?.sessionId ?? plan.sessionId,
     userId: plan.userId,
     ownerId: plan.ownerId,
+    // What its caller started, and not what came of it.
+    door: plan.parent === null ? (plan.principal.door?.key ?? null) : null,
     labels: plan.labels,
     parentRunId: plan.parent?.id ?? null,
     rootRunId: plan.parent === null ? null : run.rootId,

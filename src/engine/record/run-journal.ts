@@ -35,6 +35,8 @@ export interface OpenedRun {
   readonly sessionId: string | null;
   readonly userId: string | null;
   readonly ownerId: string | null;
+  /** The key of the door that it came through. Default: none. */
+  readonly door?: string | null;
   readonly labels: Readonly<Record<string, string>> | null;
   readonly parentRunId: string | null;
   readonly rootRunId: string | null;

@@ -80,6 +80,13 @@ export const agentsFeature = (deps: AgentsDeps) => {
     handlers: agentService({ ...deps, store, catalog, versions, estimate }),
     /** Whether a tenant sees an agent of this name. */
     exists: async (tenantId: string, name: string) => (await catalog.find(tenantId, name)) !== null,
+    /** What an agent says of itself to people and other systems; null: a tenant sees none of this name. */
+    async presentationOf(tenantId: string, name: string) {
+      const agent = await catalog.find(tenantId, name);
+      if (agent === null) return null;
+      const { displayName, description, metadata } = agent.content;
+      return { name, displayName, description, metadata, version: agent.version };
+    },
     /** Where the engine gets compiled agents from. */
     source,
     variants: createAgentVariants({ catalog, store, source, references }),

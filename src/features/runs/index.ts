@@ -24,6 +24,7 @@ import { flowStore, type JobStore } from '../jobs/index.ts';
 import type { ActiveQuotas } from '../quotas/index.ts';
 import type { QueuedPlaces, SessionsFeature } from '../sessions/index.ts';
 import type { WebhookEvents } from '../webhooks/index.ts';
+import { createCancelRun } from './cancel-run.ts';
 import { createCostRecalculation } from './cost-recalculation.ts';
 import { createDetachedRuns, type DetachedRuns } from './detached-runs.ts';
 import { engineSettings } from './engine-settings.ts';
@@ -245,6 +246,7 @@ export const runsFeature = (deps: RunsDeps) => {
         },
       )
     : null;
+  const cancelRun = createCancelRun({ ...executing, cancelQueued: (...queued) => runJobs.cancelQueued(...queued) });
   const start = createRunStart({
     ...executing,
     launch,
@@ -256,7 +258,7 @@ export const runsFeature = (deps: RunsDeps) => {
       ...runService({
         ...executing,
         start,
-        cancelQueued: runJobs.cancelQueued,
+        cancelRun,
         followed,
       }),
     },
@@ -264,6 +266,9 @@ export const runsFeature = (deps: RunsDeps) => {
     /** Runs that execute; only the launch starts them. */
     engine: engine as Omit<RunEngine, 'start'>,
     access,
+    cancelRun,
+    /** Limits of every tree of runs. */
+    treeLimits: settings.tree,
     records: { ...store, ...detached, spanOf: traces.spanOf } as RunRecords,
     recalculateCosts: createCostRecalculation({ ...base, unpriced: storage.stores(unpricedRuns) }),
     jobHandlers: Object.fromEntries(runJobKeys.map((key) => [key, handler])),
@@ -300,6 +305,7 @@ export const runsFeature = (deps: RunsDeps) => {
   };
 };
 
+export type { CancelRun } from './cancel-run.ts';
 export { createRunPricing, type RecalculateCosts } from './cost-recalculation.ts';
 export type { EarlierEnd, ItemRuns } from './item-runs.ts';
 export {

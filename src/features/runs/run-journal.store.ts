@@ -61,6 +61,7 @@ const openRow = (run: OpenedRun, quotaDay: string | null) => ({
   replay_of_run_id: run.replayOfRunId ?? null,
   depth: run.depth,
   quota_day: quotaDay,
+  door: run.door ?? null,
 });
 
 const closeRow = ({ usage, error, ...run }: ClosedRun, currency: string | null) => ({

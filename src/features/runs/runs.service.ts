@@ -7,11 +7,10 @@ import { isoTime } from '../../core/iso-time.ts';
 import type { RunRow, ToolInvocationRow } from '../../db/tables.ts';
 import type { RunEngine } from '../../engine/lifecycle/index.ts';
 import type { SessionAccess } from '../sessions/index.ts';
+import type { CancelRun } from './cancel-run.ts';
 import type { FollowedRuns } from './followed-runs.ts';
 import type { RunAccess } from './run-access.ts';
-import type { RunCancels } from './run-cancels.ts';
 import { runEventSource } from './run-event-source.ts';
-import type { RunJobs } from './run-jobs.ts';
 import { toRunRecord } from './run-record.ts';
 import type { createRunStart } from './run-start.service.ts';
 import type { runOperations } from './runs.operations.ts';
@@ -27,9 +26,8 @@ export interface RunServiceDeps {
   readonly access: RunAccess;
   readonly owners: Pick<SessionAccess, 'listOwner'>;
   readonly engine: RunEngine;
-  readonly cancelQueued: RunJobs['cancelQueued'];
+  readonly cancelRun: CancelRun;
   readonly followed: FollowedRuns;
-  readonly cancels: Pick<RunCancels, 'ask'>;
 }
 
 /** Runs below `row` among the rows of its tree. */
@@ -63,8 +61,6 @@ const toInvocationRecord = (row: ToolInvocationRow): ToolInvocationRecord => ({
   createdAt: isoTime(row.settled_at ?? row.created_at),
 });
 
-const isOpen = ({ status }: RunRow): boolean => status === 'Running' || status === 'Queued';
-
 const finished = ({ id, status }: RunRow): AcpError =>
   new AcpError('run-finished', `Run ${id} is closed with status ${status}.`, { details: { runId: id } });
 
@@ -73,7 +69,7 @@ const endsEarly: ReadonlySet<string> = new Set(['AwaitingApproval', 'AwaitingInp
 export const runService = (
   deps: RunServiceDeps,
 ): Omit<Handlers<typeof runOperations>, 'input' | 'compare' | 'trace'> => {
-  const { store, engine } = deps;
+  const { store } = deps;
   const { find } = deps.access;
 
   /** The current row of a run that was found and allowed before. */
@@ -147,25 +143,14 @@ export const runService = (
     async cancel(context, { params }) {
       const { tenantId, principal } = context;
       const row = await find(context, params.runId, 'Cancel');
-      const accepted = async (current: RunRow) =>
-        ({ status: 202, body: await record(tenantId, current), headers: { 'X-Run-Id': row.id } }) as const;
-      const stopHere = (): boolean => {
-        const active = engine.active(row.id);
-        if (active !== undefined) engine.cancel(active, 'Requested', principal.actor);
-        return active !== undefined;
-      };
-      if (stopHere() || (row.status === 'Queued' && (await deps.cancelQueued(row, principal.actor))))
-        return accepted(await reread(row));
-      // A worker may have started it in between.
-      const again = await reread(row);
-      if (stopHere()) return accepted(again);
-      if (!isOpen(again)) throw finished(again);
-      const answer = await deps.cancels.ask(tenantId, row.id, 'Requested', principal.actor);
-      if (answer === 'asked') return accepted(await reread(again));
-      if (answer === 'closed') throw finished(await reread(again));
-      throw new AcpError('run-not-on-this-instance', `Run ${row.id} does not execute on this instance.`, {
-        details: { runId: row.id },
-      });
+      const end = await deps.cancelRun(row, principal.actor);
+      if (end === 'elsewhere')
+        throw new AcpError('run-not-on-this-instance', `Run ${row.id} does not execute on this instance.`, {
+          details: { runId: row.id },
+        });
+      const current = await reread(row);
+      if (end === 'finished') throw finished(current);
+      return { status: 202, body: await record(tenantId, current), headers: { 'X-Run-Id': row.id } };
     },
     async tools(context, { params }) {
       const row = await find(context, params.runId);

@@ -146,6 +146,8 @@ export const sessionService = (deps: SessionServiceDeps): Handlers<typeof sessio
         branch_from_sequence: count - 1,
         // Its source's, which is used only where the branch has all that it stands for.
         summary: null,
+        // Whoever branches has come to it as its owner, and not through a door.
+        door: null,
       };
       try {
         await storage.stores(sessionBranchStore).branch(source, branch);

@@ -1,6 +1,6 @@
 import { AcpError } from '../../contract/errors.ts';
 import { ok } from '../../contract/operation.ts';
-import type { CallContext, Handlers, Principal, SignedCall } from '../../core/context.ts';
+import type { CallContext, Handlers, Principal, UnreadCall } from '../../core/context.ts';
 import type { Span } from '../../core/telemetry/span.ts';
 import { ConditionFailedError } from '../../db/statement.ts';
 import type { TriggerRow } from '../../db/tables/arriving-work.ts';
@@ -62,7 +62,7 @@ export const createTriggerCalls = (deps: TriggerCallDeps): Accept => {
   /** Calls that are being accepted here, by their id: the others with the same one wait for their end. True: accepted. */
   const underway = new Map<string, Promise<boolean>>();
 
-  const bodyOf = async ({ readBody }: SignedCall): Promise<Uint8Array> => {
+  const bodyOf = async ({ readBody }: UnreadCall): Promise<Uint8Array> => {
     try {
       return await readBody(settings.maxBodyBytes);
     } catch (error) {
@@ -148,7 +148,7 @@ export const createTriggerCalls = (deps: TriggerCallDeps): Accept => {
   };
 
   const accept = async (
-    context: CallContext & SignedCall,
+    context: CallContext & UnreadCall,
     { params, headers }: AcceptInput,
     span: Span | null,
   ): Promise<AcceptReply> => {

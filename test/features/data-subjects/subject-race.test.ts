@@ -25,6 +25,7 @@ const session = (id: string): SessionRow => ({
   created_at: 1,
   updated_at: 1,
   parent_session_id: null,
+  door: null,
   parent_conversation_id: null,
   branch_from_sequence: null,
   summary: null,

@@ -62,6 +62,7 @@ export const sessionRow = (id: string, updatedAt: number, version = 1): SessionR
   created_at: updatedAt,
   updated_at: updatedAt,
   parent_session_id: null,
+  door: null,
   parent_conversation_id: null,
   branch_from_sequence: null,
   summary: null,

@@ -4,6 +4,7 @@ import type { RunTarget } from '../../../core/caller/run-authorization.ts';
 import type { CallContext } from '../../../core/context.ts';
 import type { Statement } from '../../../db/statement.ts';
 import type { RunJob, RunPlan } from '../../../engine/active-run.ts';
+import type { TreeLimits } from '../../../engine/control/index.ts';
 import type { FlowSource } from './flow.rules.ts';
 
 /** Who a run is for. */
@@ -34,6 +35,14 @@ export interface ArrivingWork {
   readonly flow: FlowSource | null;
 }
 
+/** What another system asks for, through the door of its caller. */
+export interface ExposedWork {
+  /** Limits of the tree. */
+  readonly limits: TreeLimits;
+  /** Beside those that the run has anyway. */
+  readonly labels: Readonly<Record<string, string>>;
+}
+
 /** What a caller asks for. */
 export interface LaunchRequest {
   readonly kind: AskedKind;
@@ -48,6 +57,7 @@ export interface LaunchRequest {
   readonly work: ((runId: string) => Promise<RunWork>) | null;
   readonly item?: ItemOfJob;
   readonly arriving?: ArrivingWork;
+  readonly exposed?: ExposedWork;
 }
 
 /** A request whose caller may start the run, and whose the run will be. */

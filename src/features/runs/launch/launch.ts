@@ -218,6 +218,7 @@ export const createLaunch = (deps: LaunchDeps) => {
       job: request.item?.jobOf(runId) ?? null,
       createdAt: deps.now(),
       unrecordedCount,
+      limits: request.exposed?.limits ?? null,
       isUnchecked: admission?.isChecked === false,
       trace: { parent: context.trace ?? null, link: null },
     });

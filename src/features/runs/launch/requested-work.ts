@@ -34,7 +34,9 @@ export const requestedWork = async (
   const asked =
     request.arriving?.attribution ??
     (kind === 'answers' ? credentialAttribution(principal) : deps.attribution.of(context, { agentName, sessionId }));
-  const owner = { ...(asked instanceof Promise ? await asked : asked), ownerId };
+  const { userId, labels } = asked instanceof Promise ? await asked : asked;
+  const { exposed } = request;
+  const owner = { userId, labels: exposed === undefined ? labels : { ...labels, ...exposed.labels }, ownerId };
   if (sessionId !== null) await deps.sessions.check(context, sessionId, body);
   if (compiled instanceof CompileError) return refuse(request, runId, owner, compiled);
   if (deps.preflight !== null) await deps.preflight(compiled, tenantId, body, attachments);

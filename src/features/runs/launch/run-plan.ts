@@ -47,5 +47,6 @@ export const runPlan = (of: PlanParts): RunPlan => ({
   replay: of.replay ?? null,
   parent: of.parent ?? null,
   parentCallId: of.parentCallId ?? null,
+  limits: of.limits ?? null,
   trace: of.trace ?? null,
 });

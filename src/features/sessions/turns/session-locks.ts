@@ -50,6 +50,12 @@ export interface LockWrites {
   stepBack(taker: Place): readonly Statement[];
 }
 
+/** Who comes through a door goes on with what it opened there itself. */
+const assertSameDoor = ({ door }: Principal, row: Pick<SessionRow, 'id' | 'door'>): void => {
+  if (door !== undefined && row.door !== door.key)
+    throw new AcpError('session-not-owned', `Session "${row.id}" belongs to somebody else.`);
+};
+
 /** The row of a session, which says who holds it. */
 export const createSessionLocks = (deps: SessionLockDeps, writes: LockWrites) => {
   const { storage, batch, store, access, newId } = deps;
@@ -74,6 +80,7 @@ export const createSessionLocks = (deps: SessionLockDeps, writes: LockWrites) =>
       parent_conversation_id: null,
       branch_from_sequence: null,
       summary: null,
+      door: caller.door?.key ?? null,
     };
   };
 
@@ -108,6 +115,7 @@ export const createSessionLocks = (deps: SessionLockDeps, writes: LockWrites) =>
     if (row.agent_name !== agentName)
       throw new AcpError('session-agent-mismatch', `Session "${sessionId}" belongs to agent "${row.agent_name}".`);
     access.assertMayRun(caller, sessionId, row.owner_id);
+    assertSameDoor(caller, row);
     asking();
     await batch.write(writes.lock(taker, now(), now() + lockMs));
     // What is read after the lock was taken is what the turn goes on from.

@@ -84,13 +84,14 @@ export const sessionPlaceStore = defineStore((storage) => {
         .where((eb) => eb.or([eb('active_run_id', '=', of('runId')), isFree(eb, of)])),
     { mustChange: true, isRepeatable: true },
   );
-  const reopen = preparedStatement<Taken | 'agentName' | 'ownerId' | 'conversationId'>(
+  const reopen = preparedStatement<Taken | 'agentName' | 'ownerId' | 'conversationId' | 'door'>(
     (of) =>
       db
         .updateTable('sessions')
         .set({
           agent_name: of('agentName'),
           owner_id: of('ownerId'),
+          door: of('door'),
           conversation_id: of('conversationId'),
           active_run_id: of('runId'),
           lock_until: of('until'),
@@ -250,6 +251,7 @@ export const sessionPlaceStore = defineStore((storage) => {
         runId: session.active_run_id,
         agentName: session.agent_name,
         ownerId: session.owner_id,
+        door: session.door,
         conversationId: session.conversation_id,
         now: session.created_at,
         until: session.lock_until,

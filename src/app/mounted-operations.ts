@@ -1,0 +1,39 @@
+import type { ApiTable, Operation } from '../contract/operation.ts';
+import type { Config } from '../core/config/index.ts';
+import { operations } from '../operations.ts';
+
+/** Operations of a protocol for other systems: they exist only where the host opens it, at the path that it names. */
+interface ProtocolDoor {
+  /** Of the table. */
+  readonly feature: string;
+  /** Where the table has them. */
+  readonly path: string;
+  readonly mountedAt: string;
+  readonly isOpen: boolean;
+}
+
+const protocolDoors = (_config: Config): readonly ProtocolDoor[] => [];
+
+/** The table of this service: without the protocols that its host has not opened, and with the others at their paths. */
+export const mountedOperations = (config: Config): ApiTable => {
+  const table: Record<string, Readonly<Record<string, Operation>>> = { ...operations };
+  const hasIssuer = config.Host.Oidc.Issuer !== null;
+  for (const { feature, path: from, mountedAt, isOpen } of protocolDoors(config)) {
+    const { [feature]: own = {} } = table;
+    delete table[feature];
+    if (!isOpen) continue;
+    const at = (path: string): string => mountedAt + path.slice(from.length);
+    table[feature] = Object.fromEntries(
+      Object.entries(own).map(([verb, { resourceMetadata, ...operation }]) => [
+        verb,
+        {
+          ...operation,
+          path: at(operation.path),
+          // Without an issuer there is nothing to be told.
+          ...(resourceMetadata === undefined || !hasIssuer ? {} : { resourceMetadata: at(resourceMetadata) }),
+        },
+      ]),
+    );
+  }
+  return table;
+};
