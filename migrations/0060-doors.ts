@@ -11,6 +11,13 @@ const up = async ({ db, dialect }: MigrationContext): Promise<void> => {
     .columns(['tenant_id', 'door', 'id'])
     .where(sql.ref('door'), 'is not', null)
     .execute();
+  // What a run has made is told with its answer.
+  await db.schema
+    .createIndex(`${dialect.qualifiedName('attachments')}_run`)
+    .on('attachments')
+    .columns(['tenant_id', 'run_id', 'id'])
+    .where(sql.ref('run_id'), 'is not', null)
+    .execute();
 };
 
 /** Through which protocol another system came, and which one. */

@@ -82,5 +82,5 @@ export const migrations: readonly Migration[] = [
   { ...triggerFlow, checksum: 'c77530c5db380cf1' },
   { ...jobLines, checksum: '9b0e057f4bc4d09c' },
   { ...ruleLabels, checksum: '3e629c9d3cefe245' },
-  { ...doors, checksum: '3043da18dbe3ae72' },
+  { ...doors, checksum: 'a2b6f06ccc7c2831' },
 ];

@@ -10,11 +10,12 @@ import { partitionCare } from './app/partition-care.ts';
 import { assertMayListen, storeReadiness } from './app/readiness.ts';
 import { serviceLeases } from './app/service-leases.ts';
 import { composeSetBack } from './app/set-back.ts';
-import { createDispatch } from './core/dispatch.ts';
+import { createDispatch, type Dispatch } from './core/dispatch.ts';
 import type { LeftoverClosings } from './core/instance-state.ts';
 import { createCallMetrics } from './core/telemetry/call-metrics.ts';
 import { agentBatchKey } from './features/batches/index.ts';
 import { emergencyFeature } from './features/emergency/index.ts';
+import { mcpEndpointFeature } from './features/mcp-endpoint/index.ts';
 import { modelsFeature } from './features/models/index.ts';
 import { platformFeature } from './features/platform/index.ts';
 import { anonymousIsPossible, securityFeature } from './features/security/index.ts';
@@ -82,6 +83,13 @@ export const createApp = async ({ config, mode, ...options }: AppOptions): Promi
       runHandlerKeys: [...Object.keys(runs.jobHandlers), agentBatchKey],
       wake,
     });
+    const mcpEndpoint = mcpEndpointFeature({
+      ...base,
+      expose: execution.exposure,
+      agents: execution.agents.source,
+      filesOf: attachments.ofRun,
+      dispatch: () => dispatch,
+    });
     const leased = serviceLeases(base);
     const { partitions } = storage.dialect;
     const care = partitions === undefined ? null : partitionCare(partitions, base.storeClock);
@@ -115,6 +123,7 @@ export const createApp = async ({ config, mode, ...options }: AppOptions): Promi
         ...(runs.reconciliation === null ? [] : [leased.guarded('run-reconciliation', runs.reconciliation)]),
         { started: runs.started, close: runs.close },
         triggers,
+        mcpEndpoint.part,
         idempotency,
         { close: () => base.listeners?.told(listenersEndMs) },
         quotas,
@@ -130,9 +139,9 @@ export const createApp = async ({ config, mode, ...options }: AppOptions): Promi
       ],
     });
     if (mode === 'serve') opened.holdWhenAsked?.(life.drain);
-    const dispatch = createDispatch(
+    const dispatch: Dispatch = createDispatch(
       mountedOperations(config.values),
-      apiHandlers({ foundation, execution, works, security, models, platform, emergency }),
+      apiHandlers({ foundation, execution, works, security, models, platform, emergency, mcpEndpoint }),
       {
         assertReady(operationId) {
           assertReady();

@@ -7,6 +7,7 @@ import { emergencyOperations } from './features/emergency/emergency.operations.t
 import { jobOperations } from './features/jobs/jobs.operations.ts';
 import { judgeOperations } from './features/judges/judges.operations.ts';
 import { modelOperations } from './features/models/models.operations.ts';
+import { mcpEndpointOperations } from './features/mcp-endpoint/mcp-endpoint.operations.ts';
 import { diagnosticsOperations } from './features/platform/diagnostics.operations.ts';
 import { metaOperations } from './features/platform/meta.operations.ts';
 import { policyTestOperations } from './features/policy-tests/policy-tests.operations.ts';
@@ -56,6 +57,7 @@ export const operations = {
   tenants: tenantOperations,
   providerBindings: providerBindingOperations,
   egressPolicies: egressPolicyOperations,
+  mcpEndpoint: mcpEndpointOperations,
   audit: auditOperations,
   emergency: emergencyOperations,
   retention: retentionOperations,

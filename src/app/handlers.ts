@@ -4,6 +4,7 @@ import { dataSubjectsFeature } from '../features/data-subjects/index.ts';
 import type { emergencyFeature } from '../features/emergency/index.ts';
 import { jobsFeature } from '../features/jobs/index.ts';
 import { judgesFeature } from '../features/judges/index.ts';
+import type { mcpEndpointFeature } from '../features/mcp-endpoint/index.ts';
 import type { modelsFeature } from '../features/models/index.ts';
 import { diagnosticsService, type platformFeature } from '../features/platform/index.ts';
 import { policyTestsFeature } from '../features/policy-tests/index.ts';
@@ -24,6 +25,7 @@ interface HandlerParts {
   readonly security: Pick<ReturnType<typeof securityFeature>, 'keys'>;
   readonly models: ReturnType<typeof modelsFeature>;
   readonly platform: Pick<ReturnType<typeof platformFeature>, 'meta'>;
+  readonly mcpEndpoint: Pick<ReturnType<typeof mcpEndpointFeature>, 'handlers'>;
   readonly emergency: Pick<ReturnType<typeof emergencyFeature>, 'handlers'>;
 }
 
@@ -155,6 +157,7 @@ export const apiHandlers = (parts: HandlerParts): ApiHandlers<typeof operations>
       releaseBytes: attachments.releaseBytes,
       messagesOf: sessions.publicMessages,
     }).handlers,
+    mcpEndpoint: parts.mcpEndpoint.handlers,
     audit: auditFeature({ ...base, signingKeyFile: opened.signingKeyFile, shared: opened.shared }).handlers,
     diagnostics: diagnosticsOf(parts),
     meta: platform.meta,

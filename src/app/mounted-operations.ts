@@ -12,7 +12,14 @@ interface ProtocolDoor {
   readonly isOpen: boolean;
 }
 
-const protocolDoors = (_config: Config): readonly ProtocolDoor[] => [];
+const protocolDoors = ({ Host: { McpServer } }: Config): readonly ProtocolDoor[] => [
+  {
+    feature: 'mcpEndpoint',
+    path: '/mcp',
+    mountedAt: McpServer.Path,
+    isOpen: McpServer.Agents.length > 0 || McpServer.ControlPlane !== 'Off',
+  },
+];
 
 /** The table of this service: without the protocols that its host has not opened, and with the others at their paths. */
 export const mountedOperations = (config: Config): ApiTable => {

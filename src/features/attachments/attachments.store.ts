@@ -39,6 +39,8 @@ export const attachmentStore = defineStore((storage) => {
     },
     ofSession: (tenantId: string, sessionId: string): Promise<readonly AttachmentRow[]> =>
       rowsOf(tenantId).where('session_id', '=', sessionId).execute(),
+    ofRun: (tenantId: string, runId: string): Promise<readonly AttachmentRow[]> =>
+      rowsOf(tenantId).where('run_id', '=', runId).orderBy('id').execute(),
     /** False when it was gone. */
     remove: (tenantId: string, id: string) =>
       deletesRow(storage.db.deleteFrom('attachments').where('tenant_id', '=', tenantId).where('id', '=', id)),

@@ -55,6 +55,8 @@ export const attachmentsFeature = (deps: AttachmentsDeps) => {
     handlers: attachmentService({ store, content, intake, cleanup, access, ownerOf, prefix }),
     runs: createRunAttachments({ store, content, access }),
     save: toolAttachments({ intake, ownerOf }),
+    /** What a run has made, the first one first. */
+    ofRun: store.ofRun,
     removeWithSession,
     cleanupWithSession,
     /** Deletes an attachment without a session, with its bytes; false: it stays, or was gone. */

@@ -36,5 +36,6 @@ export const exposureFeature =
     runs: createExposedRuns({ ...deps, source, limits: exposedLimits(deps.tree, budget) }),
   });
 
+export { doorOf } from './doors.ts';
 export type { AgentPresentation, ExposedAgent, ExposedAgents } from './exposed-agents.ts';
 export type { ExposedRequest, ExposedRuns } from './exposed-runs.ts';

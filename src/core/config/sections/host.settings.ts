@@ -29,8 +29,17 @@ const exposure = {
     Enabled: flag(true, 'The routes below /v1 exist.'),
     Conversations: flag(true, 'Its conversations exist.'),
   }),
-  McpServer: plannedGroup('mcp-server', 'Agents as tools of an MCP server.', {
-    Agents: setting(listOf(text(), { unique: true }), [], 'Agents that are offered. Empty: there is no such server.'),
+  McpServer: group('Agents, and the service itself, as tools of an MCP server.', {
+    Agents: setting(
+      listOf(text(), { unique: true }),
+      [],
+      'Agents that are offered, by their exact names. Empty, and ControlPlane Off: there is no such server.',
+    ),
+    ControlPlane: setting(
+      oneOf(['Off', 'Read', 'Write']),
+      'Off',
+      'Operations of the service as tools, to those who may call them. Read: only those that change nothing.',
+    ),
     Path: setting(routePath(), '/mcp', 'Path below the prefix.'),
     ToolNamePrefix: setting(
       text({ empty: true, pattern: /^[A-Za-z0-9_.-]{0,64}$/, expected: 'at most 64 of A-Z a-z 0-9 _ . -' }),

@@ -1,0 +1,79 @@
+import { AcpError } from '../../contract/errors.ts';
+import { RpcError, type RpcRequest, rpcCodes, rpcFailure, rpcNotification, rpcResult } from '../../contract/json-rpc.ts';
+import type { StreamReply } from '../../contract/operation.ts';
+import type { Json } from '../../contract/schema.ts';
+import type { CallContext } from '../../core/context.ts';
+import { accepts } from '../../core/json-rpc-message.ts';
+import type { Logger } from '../../core/logger.ts';
+import { metaOf } from './mcp-envelope.rules.ts';
+import type { McpCallEnd, McpCallOptions, McpTool } from './mcp-tool.ts';
+import { messageStream } from './message-stream.ts';
+
+/** How the generation of a caller words its answers. */
+export interface CallAnswers {
+  result(end: McpCallEnd): Json;
+  /** A call whose caller is told over the connection that it keeps open. */
+  readonly options: Pick<McpCallOptions, 'mayBecomeTask' | 'gone' | 'underway'>;
+}
+
+/** What becomes of an error once the answer has begun. */
+export const streamFailure = (error: unknown, context: CallContext, log: Pick<Logger, 'error'>): RpcError => {
+  if (error instanceof RpcError) return error;
+  if (error instanceof AcpError && error.code !== 'internal')
+    return new RpcError(rpcCodes.internalError, error.message, { code: error.code, status: error.status });
+  log.error({ requestId: context.requestId, error }, 'The request failed');
+  return new RpcError(rpcCodes.internalError, 'The service failed.', { requestId: context.requestId });
+};
+
+const tokenOf = ({ params }: RpcRequest): string | number | null => {
+  const { progressToken } = metaOf(params);
+  return typeof progressToken === 'string' || typeof progressToken === 'number' ? progressToken : null;
+};
+
+/** Whether the caller reads a stream; that it takes anything does not say so. */
+export const readsStreams = (accept: string | undefined): boolean =>
+  accept !== undefined && accept.includes('text/event-stream') && accepts(accept, 'text/event-stream');
+
+/**
+ * The answer of a tool: a stream where the caller counts progress and reads one, else one message. Throws what HTTP or the
+ * protocol has an answer for, as long as nothing has begun.
+ */
+export const callTool = async (
+  context: CallContext,
+  request: RpcRequest,
+  accept: string | undefined,
+  { tool, args }: { readonly tool: McpTool; readonly args: RpcRequest['params'] },
+  answers: CallAnswers,
+  log: Pick<Logger, 'error'>,
+): Promise<StreamReply | { readonly status: 200; readonly body: Json }> => {
+  const { id } = request;
+  const token = tokenOf(request);
+  const options = answers.options;
+  const answer = async (more: Partial<McpCallOptions>): Promise<Json> =>
+    rpcResult(
+      id,
+      answers.result(await tool.call(context, args, { ...options, onProgress: null, ...more })),
+    ) as unknown as Json;
+  if (token === null || !readsStreams(accept)) return { status: 200, body: await answer({}) };
+  const { send, end, reply } = messageStream();
+  let progress = 0;
+  const begun = Promise.withResolvers<void>();
+  const work = answer({
+    onProgress() {
+      progress += 1;
+      send(rpcNotification('notifications/progress', { progressToken: token, progress }));
+    },
+    underway(cancel) {
+      begun.resolve();
+      return options.underway(cancel);
+    },
+  });
+  await Promise.race([begun.promise, work]);
+  void work
+    .catch((error: unknown) => rpcFailure(id, streamFailure(error, context, log)))
+    .then((message) => {
+      send(message);
+      end();
+    });
+  return reply;
+};
