@@ -6,8 +6,8 @@ import { dataSubjectOperations } from './features/data-subjects/data-subjects.op
 import { emergencyOperations } from './features/emergency/emergency.operations.ts';
 import { jobOperations } from './features/jobs/jobs.operations.ts';
 import { judgeOperations } from './features/judges/judges.operations.ts';
-import { modelOperations } from './features/models/models.operations.ts';
 import { mcpEndpointOperations } from './features/mcp-endpoint/mcp-endpoint.operations.ts';
+import { modelOperations } from './features/models/models.operations.ts';
 import { diagnosticsOperations } from './features/platform/diagnostics.operations.ts';
 import { metaOperations } from './features/platform/meta.operations.ts';
 import { policyTestOperations } from './features/policy-tests/policy-tests.operations.ts';

@@ -550,6 +550,7 @@ CREATE UNIQUE INDEX attachment_contents_place ON attachment_contents USING btree
 CREATE UNIQUE INDEX attachment_places_pk ON attachment_places USING btree (kept_in);
 CREATE INDEX attachments_content ON attachments USING btree (sha256, tenant_id);
 CREATE UNIQUE INDEX attachments_pk ON attachments USING btree (tenant_id, id);
+CREATE INDEX attachments_run ON attachments USING btree (tenant_id, run_id, id) WHERE (run_id IS NOT NULL);
 CREATE INDEX attachments_session ON attachments USING btree (tenant_id, session_id, id) WHERE (session_id IS NOT NULL);
 CREATE INDEX audit_entries_entity ON ONLY audit_entries USING btree (tenant_id, entity, id);
 CREATE UNIQUE INDEX audit_entries_pk ON ONLY audit_entries USING btree (tenant_id, id);

@@ -69,6 +69,7 @@ CREATE INDEX "service_approvals_session" on "service_approvals" ("tenant_id", "s
 CREATE INDEX "service_attachment_contents_loose" on "service_attachment_contents" ("touched_at") where "place" is null;
 CREATE UNIQUE INDEX "service_attachment_contents_place" on "service_attachment_contents" ("place", "kept_in") where "place" is not null;
 CREATE INDEX "service_attachments_content" on "service_attachments" ("sha256", "tenant_id");
+CREATE INDEX "service_attachments_run" on "service_attachments" ("tenant_id", "run_id", "id") where "run_id" is not null;
 CREATE INDEX "service_attachments_session" on "service_attachments" ("tenant_id", "session_id", "id") where "session_id" is not null;
 CREATE INDEX "service_audit_entries_entity" on "service_audit_entries" ("tenant_id", "entity", "id");
 CREATE INDEX "service_conversation_segments_source" on "service_conversation_segments" ("source_id", "last_sequence");

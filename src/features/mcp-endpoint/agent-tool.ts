@@ -7,8 +7,8 @@ import type { ActiveRun, RunOutcome } from '../../engine/active-run.ts';
 import type { ExposedAgent, ExposedRuns } from '../exposure/index.ts';
 import { agentFailure, agentResult, type RunFile } from './agent-results.ts';
 import { AgentToolInput, agentOutputSchema } from './agent-tool.rules.ts';
-import type { McpCallEnd, McpCallOptions, McpTool, McpToolResult } from './mcp-tool.ts';
 import type { McpTasks } from './mcp-tasks.ts';
+import type { McpCallEnd, McpCallOptions, McpTool, McpToolResult } from './mcp-tool.ts';
 
 export interface AgentToolDeps {
   readonly runs: ExposedRuns;
@@ -20,7 +20,11 @@ export interface AgentToolDeps {
 }
 
 const input = compileChecker(AgentToolInput);
-const badArguments: ReadonlySet<ErrorCode> = new Set(['session-not-owned', 'session-agent-mismatch', 'parameter-invalid']);
+const badArguments: ReadonlySet<ErrorCode> = new Set([
+  'session-not-owned',
+  'session-agent-mismatch',
+  'parameter-invalid',
+]);
 /** Steps of a run that a caller may count; what they are about is the run's own. */
 const steps: ReadonlySet<string> = new Set([
   'tool.invoking',

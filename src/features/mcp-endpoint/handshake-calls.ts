@@ -1,4 +1,11 @@
-import { type RpcId, type RpcNotification, type RpcRequest, RpcError, rpcCodes, rpcResult } from '../../contract/json-rpc.ts';
+import {
+  RpcError,
+  type RpcId,
+  type RpcNotification,
+  type RpcRequest,
+  rpcCodes,
+  rpcResult,
+} from '../../contract/json-rpc.ts';
 import { handshakeVersions, newestHandshakeVersion } from '../../contract/mcp.ts';
 import type { StreamReply } from '../../contract/operation.ts';
 import type { Json } from '../../contract/schema.ts';
@@ -55,7 +62,8 @@ export const createHandshakeCalls = ({ tools, callerOf, log }: HandshakeCallDeps
 
   return {
     /** Null: a version that no handshake gives. */
-    accepts: ({ 'mcp-protocol-version': version }: McpHeaders): boolean => version === undefined || versions.has(version),
+    accepts: ({ 'mcp-protocol-version': version }: McpHeaders): boolean =>
+      version === undefined || versions.has(version),
     notified(context: CallContext, { method, params }: RpcNotification): void {
       const { requestId: id } = params;
       if (method !== 'notifications/cancelled' || (typeof id !== 'string' && typeof id !== 'number')) return;

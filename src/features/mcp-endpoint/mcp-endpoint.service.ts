@@ -82,7 +82,8 @@ export const mcpEndpointService = (deps: McpEndpointDeps): McpHandlers => {
     const { name } = params;
     const isOffered =
       method === 'tools/call' && typeof name === 'string' && (await deps.tools.find(context, name)) !== null;
-    const version = generation === 'stateless' ? statelessVersion : (headers['mcp-protocol-version'] ?? newestHandshakeVersion);
+    const version =
+      generation === 'stateless' ? statelessVersion : (headers['mcp-protocol-version'] ?? newestHandshakeVersion);
     const tool = isOffered ? (name as string) : null;
     const span = telemetry.begin({ method, version, tool }, metaOf(params)['traceparent'], context.trace ?? null);
     const traced = span === null ? context : { ...context, trace: span };
@@ -103,7 +104,11 @@ export const mcpEndpointService = (deps: McpEndpointDeps): McpHandlers => {
       const message = await readRpcMessage(context, headers, maxBodyBytes);
       if (message.kind === 'invalid') return failed(400, message.id, message.error);
       const generation = generationOf(message, headers);
-      if (generation === 'handshake' && !handshake.accepts(headers) && !('method' in message && message.method === 'initialize'))
+      if (
+        generation === 'handshake' &&
+        !handshake.accepts(headers) &&
+        !('method' in message && message.method === 'initialize')
+      )
         return failed(
           400,
           message.kind === 'request' ? message.id : null,

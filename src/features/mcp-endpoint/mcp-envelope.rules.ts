@@ -1,8 +1,8 @@
-import { type McpHeaders } from './mcp-endpoint.operations.ts';
+import { RpcError, type RpcMessage, type RpcParams, type RpcRequest, rpcCodes } from '../../contract/json-rpc.ts';
 import { mcpCodes, mcpMeta, statelessVersion } from '../../contract/mcp.ts';
-import { type RpcMessage, type RpcParams, type RpcRequest, RpcError, rpcCodes } from '../../contract/json-rpc.ts';
 import { isRecord } from '../../contract/record.ts';
 import type { Json } from '../../contract/schema.ts';
+import type { McpHeaders } from './mcp-endpoint.operations.ts';
 
 export type Generation = 'stateless' | 'handshake';
 

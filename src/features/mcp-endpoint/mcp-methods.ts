@@ -1,5 +1,5 @@
-import { tasksExtension } from '../../contract/mcp.ts';
 import { RpcError, type RpcParams, rpcCodes } from '../../contract/json-rpc.ts';
+import { tasksExtension } from '../../contract/mcp.ts';
 import type { Json } from '../../contract/schema.ts';
 import type { CallContext } from '../../core/context.ts';
 import { version } from '../../core/version.ts';
@@ -21,13 +21,17 @@ export const listHints: Result = { ttlMs: listTtlMs, cacheScope: 'private' };
 
 export const tasksOf = (enabled: boolean): Result => (enabled ? { extensions: { [tasksExtension]: {} } } : {});
 
-const cursorFor = (name: string): string => Buffer.from(name, 'utf8').toString('base64url');
+// What follows it is a name, so that no text is a cursor by chance.
+const mark = 'after:';
+
+const cursorFor = (name: string): string => Buffer.from(mark + name, 'utf8').toString('base64url');
 
 /** The name after which a page begins. */
 const startOf = (cursor: Json | undefined): string => {
   if (cursor === undefined || cursor === null) return '';
-  const name = typeof cursor === 'string' ? Buffer.from(cursor, 'base64url').toString('utf8') : '';
-  if (name === '' || cursorFor(name) !== cursor)
+  const text = typeof cursor === 'string' ? Buffer.from(cursor, 'base64url').toString('utf8') : '';
+  const name = text.slice(mark.length);
+  if (cursorFor(name) !== cursor)
     throw new RpcError(rpcCodes.invalidParams, 'params.cursor is not one that this service gave.');
   return name;
 };

@@ -1,5 +1,5 @@
-import { mcpMeta } from '../../contract/mcp.ts';
 import { RpcError, type RpcRequest, rpcCodes, rpcNotification, rpcResult } from '../../contract/json-rpc.ts';
+import { mcpMeta } from '../../contract/mcp.ts';
 import type { StreamReply } from '../../contract/operation.ts';
 import { isRecord } from '../../contract/record.ts';
 import type { Json } from '../../contract/schema.ts';
@@ -33,7 +33,10 @@ const wantedBy = ({ params }: RpcRequest, offersTasks: boolean): Wanted => {
   if (!isRecord(notifications)) throw new RpcError(rpcCodes.invalidParams, 'params.notifications must be an object.');
   const { toolsListChanged, taskIds = [] } = notifications as Readonly<Record<string, Json>>;
   if (!Array.isArray(taskIds) || !taskIds.every((id) => typeof id === 'string') || taskIds.length > maxTasks)
-    throw new RpcError(rpcCodes.invalidParams, `params.notifications.taskIds must be a list of at most ${maxTasks} ids.`);
+    throw new RpcError(
+      rpcCodes.invalidParams,
+      `params.notifications.taskIds must be a list of at most ${maxTasks} ids.`,
+    );
   return { toolsListChanged: toolsListChanged === true, taskIds: offersTasks ? [...new Set(taskIds)] : [] };
 };
 
@@ -51,7 +54,8 @@ export const createMcpSubscriptions = (deps: McpSubscriptionDeps) => {
       const wanted = wantedBy(request, tasks !== null);
       const meta = { [mcpMeta.subscriptionId]: request.id };
       const { send, end, reply } = messageStream();
-      const notify = (method: string, params: object): void => send(rpcNotification(method, { ...params, _meta: meta }));
+      const notify = (method: string, params: object): void =>
+        send(rpcNotification(method, { ...params, _meta: meta }));
       const known = new Map<string, string>();
       for (const taskId of wanted.taskIds) {
         const row = await tasks?.find(context, taskId);
@@ -95,9 +99,7 @@ export const createMcpSubscriptions = (deps: McpSubscriptionDeps) => {
       };
       const finish = (): void => {
         close();
-        send(
-          rpcResult(request.id, { resultType: 'complete', _meta: { ...meta, [mcpMeta.serverInfo]: serverInfo } }),
-        );
+        send(rpcResult(request.id, { resultType: 'complete', _meta: { ...meta, [mcpMeta.serverInfo]: serverInfo } }));
         end();
       };
       open.add(finish);

@@ -1,5 +1,5 @@
-import type { Json } from '../../contract/schema.ts';
 import { rpcCodes } from '../../contract/json-rpc.ts';
+import type { Json } from '../../contract/schema.ts';
 import type { CallContext } from '../../core/context.ts';
 import { isoTime } from '../../core/iso-time.ts';
 import type { RunRow } from '../../db/tables.ts';

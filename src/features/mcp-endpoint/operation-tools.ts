@@ -6,8 +6,8 @@ import { requireAuthority } from '../../core/caller/authority.ts';
 import type { IncomingCall } from '../../core/caller/incoming-call.ts';
 import type { CallContext } from '../../core/context.ts';
 import type { Dispatch, OperationEntry, Reply } from '../../core/dispatch.ts';
-import { mcpToolName } from './mcp-tool-names.rules.ts';
 import { type McpTool, type McpToolResult, textContent } from './mcp-tool.ts';
+import { mcpToolName } from './mcp-tool-names.rules.ts';
 
 export type ControlPlaneMode = 'Off' | 'Read' | 'Write';
 

@@ -1,4 +1,5 @@
-import { type RpcRequest, RpcError, rpcCodes, rpcResult } from '../../contract/json-rpc.ts';
+import { AcpError } from '../../contract/errors.ts';
+import { RpcError, type RpcRequest, rpcCodes, rpcResult } from '../../contract/json-rpc.ts';
 import { mcpCodes, mcpMeta, statelessVersion, tasksExtension } from '../../contract/mcp.ts';
 import type { StreamReply } from '../../contract/operation.ts';
 import { isRecord } from '../../contract/record.ts';
@@ -13,7 +14,6 @@ import type { McpSubscriptions } from './mcp-subscriptions.ts';
 import type { McpTasks } from './mcp-tasks.ts';
 import type { McpTools } from './mcp-tools.ts';
 import { callTool, readsStreams } from './tool-call.ts';
-import { AcpError } from '../../contract/errors.ts';
 
 export interface StatelessCallDeps {
   readonly tools: McpTools;

@@ -1,5 +1,12 @@
 import { AcpError } from '../../contract/errors.ts';
-import { RpcError, type RpcRequest, rpcCodes, rpcFailure, rpcNotification, rpcResult } from '../../contract/json-rpc.ts';
+import {
+  RpcError,
+  type RpcRequest,
+  rpcCodes,
+  rpcFailure,
+  rpcNotification,
+  rpcResult,
+} from '../../contract/json-rpc.ts';
 import type { StreamReply } from '../../contract/operation.ts';
 import type { Json } from '../../contract/schema.ts';
 import type { CallContext } from '../../core/context.ts';
@@ -32,7 +39,7 @@ const tokenOf = ({ params }: RpcRequest): string | number | null => {
 
 /** Whether the caller reads a stream; that it takes anything does not say so. */
 export const readsStreams = (accept: string | undefined): boolean =>
-  accept !== undefined && accept.includes('text/event-stream') && accepts(accept, 'text/event-stream');
+  accept?.includes('text/event-stream') === true && accepts(accept, 'text/event-stream');
 
 /**
  * The answer of a tool: a stream where the caller counts progress and reads one, else one message. Throws what HTTP or the

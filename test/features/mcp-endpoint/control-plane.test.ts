@@ -17,50 +17,55 @@ overHttp('MCP-42 without a word of the host there is no endpoint', async (open) 
   assert.equal((await fetch(`${moved.url}/tools`)).status, 405);
 });
 
-overHttp('SEC-19 operations are tools of those who may call them, with the same dispatch and the same audit', async (open) => {
-  const mode = (ControlPlane: string) => ({ host: { McpServer: { Agents: ['helper'], ControlPlane } } });
-  const reading = await openMcp(open, mode('Read'));
-  const all = shapesOf(resultOf(await stateless(reading, 'tools/list'))).map(({ name }) => name);
-  assert.ok(all.includes('agents_list') && all.includes('helper') && !all.includes('agents_create'));
-  assert.deepEqual(errorOf(await stateless(reading, 'tools/call', { name: 'agents_create', arguments: {} })), [400, -32602]);
+overHttp(
+  'SEC-19 operations are tools of those who may call them, with the same dispatch and the same audit',
+  async (open) => {
+    const mode = (ControlPlane: string) => ({ host: { McpServer: { Agents: ['helper'], ControlPlane } } });
+    const reading = await openMcp(open, mode('Read'));
+    const all = shapesOf(resultOf(await stateless(reading, 'tools/list'))).map(({ name }) => name);
+    assert.ok(all.includes('agents_list') && all.includes('helper') && !all.includes('agents_create'));
+    assert.deepEqual(
+      errorOf(await stateless(reading, 'tools/call', { name: 'agents_create', arguments: {} })),
+      [400, -32602],
+    );
 
-  const app = await openMcp(open, mode('Write'));
-  const key = await keyFor(app, 'assistant', ['ExternalInvoke', 'AgentsRead']);
-  const shown = shapesOf(resultOf(await stateless(app, 'tools/list', {}, { token: key })));
-  const names = shown.map(({ name }) => name);
-  assert.ok(names.includes('agents_list') && !names.includes('runs_list') && !names.includes('agents_create'));
-  for (const { name, annotations } of shapesOf(resultOf(await stateless(app, 'tools/list'))))
-    if (name !== 'helper')
-      assert.notEqual(annotations?.readOnlyHint, annotations?.destructiveHint, name);
-  const hidden = await stateless(app, 'tools/call', { name: 'runs_list', arguments: {} }, { token: key });
-  assert.deepEqual(errorOf(hidden), [400, -32602]);
-  const body = { name: 'made', model: { provider: 'demo', model: 'demo-1' } };
-  const made = resultOf(await stateless(app, 'tools/call', { name: 'agents_create', arguments: { body } }));
-  assert.equal((made['structuredContent'] as { name: string }).name, 'made');
-  const trail = (await app.client.audit.list({ query: {} })).body.map(({ action }) => action);
-  assert.ok(trail.includes('agent.create'));
-  const wrong = resultOf(await stateless(app, 'tools/call', { name: 'agents_get', arguments: { name: 'nobody' } }));
-  assert.equal(wrong['isError'], true);
-  assert.equal((wrong['structuredContent'] as { code: string }).code, 'agent-not-found');
-  const run = resultOf(
-    await stateless(app, 'tools/call', { name: 'runs_start', arguments: { name: 'made', body: { message: 'Hi' } } }),
-  );
-  assert.equal((run['structuredContent'] as { output: string }).output, 'Hello.');
-});
+    const app = await openMcp(open, mode('Write'));
+    const key = await keyFor(app, 'assistant', ['ExternalInvoke', 'AgentsRead']);
+    const shown = shapesOf(resultOf(await stateless(app, 'tools/list', {}, { token: key })));
+    const names = shown.map(({ name }) => name);
+    assert.ok(names.includes('agents_list') && !names.includes('runs_list') && !names.includes('agents_create'));
+    for (const { name, annotations } of shapesOf(resultOf(await stateless(app, 'tools/list'))))
+      if (name !== 'helper') assert.notEqual(annotations?.readOnlyHint, annotations?.destructiveHint, name);
+    const hidden = await stateless(app, 'tools/call', { name: 'runs_list', arguments: {} }, { token: key });
+    assert.deepEqual(errorOf(hidden), [400, -32602]);
+    const body = { name: 'made', model: { provider: 'demo', model: 'demo-1' } };
+    const made = resultOf(await stateless(app, 'tools/call', { name: 'agents_create', arguments: { body } }));
+    assert.equal((made['structuredContent'] as { name: string }).name, 'made');
+    const trail = (await app.client.audit.list({ query: {} })).body.map(({ action }) => action);
+    assert.ok(trail.includes('agent.create'));
+    const wrong = resultOf(await stateless(app, 'tools/call', { name: 'agents_get', arguments: { name: 'nobody' } }));
+    assert.equal(wrong['isError'], true);
+    assert.equal((wrong['structuredContent'] as { code: string }).code, 'agent-not-found');
+    const run = resultOf(
+      await stateless(app, 'tools/call', { name: 'runs_start', arguments: { name: 'made', body: { message: 'Hi' } } }),
+    );
+    assert.equal((run['structuredContent'] as { output: string }).output, 'Hello.');
+  },
+);
 
 overHttp('MCP-46 the official clients of both generations list and call, unchanged', async (open) => {
   const app = await openMcp(open);
   const url = new URL(`${app.url}/mcp`);
   const older = new HandshakeClient({ name: 'test', version: '1' });
   await older.connect(new HandshakeTransport(url) as never);
-  const newer = new Client(
-    { name: 'test', version: '1' },
-    { versionNegotiation: { mode: { pin: '2026-07-28' } } },
-  );
+  const newer = new Client({ name: 'test', version: '1' }, { versionNegotiation: { mode: { pin: '2026-07-28' } } });
   await newer.connect(new StreamableHTTPClientTransport(url));
   for (const client of [older, newer]) {
     const { tools } = await client.listTools();
-    assert.deepEqual(tools.map(({ name }: { name: string }) => name), ['helper']);
+    assert.deepEqual(
+      tools.map(({ name }: { name: string }) => name),
+      ['helper'],
+    );
     const result = await client.callTool({ name: 'helper', arguments: { message: 'Hi' } });
     assert.deepEqual(result.content, [{ type: 'text', text: 'Hello.' }]);
     await assert.rejects(client.callTool({ name: 'nobody', arguments: {} }), /-32602|no such tool/);

@@ -7,7 +7,10 @@ type Json = Record<string, unknown>;
 export interface McpReply {
   readonly status: number;
   readonly headers: Headers;
-  readonly body: Json & { result?: Json & Record<string, never>; error?: { code: number; message: string; data?: Json } };
+  readonly body: Json & {
+    result?: Json & Record<string, never>;
+    error?: { code: number; message: string; data?: Json };
+  };
 }
 
 export interface McpCall {
@@ -87,14 +90,17 @@ const named: Readonly<Record<string, string>> = {
 export const statelessRequest = (method: string, params: Json = {}, call: McpCall = {}) => {
   const { _meta: given, ...rest } = params;
   const name = params[named[method] ?? ''];
-  const _meta = given !== undefined ? given : {
-    'io.modelcontextprotocol/protocolVersion': '2026-07-28',
-    'io.modelcontextprotocol/clientInfo': { name: 'test', version: '1' },
-    'io.modelcontextprotocol/clientCapabilities': call.capabilities ?? {},
-    ...call.meta,
-  };
+  const Meta =
+    given !== undefined
+      ? given
+      : {
+          'io.modelcontextprotocol/protocolVersion': '2026-07-28',
+          'io.modelcontextprotocol/clientInfo': { name: 'test', version: '1' },
+          'io.modelcontextprotocol/clientCapabilities': call.capabilities ?? {},
+          ...call.meta,
+        };
   return {
-    body: JSON.stringify({ jsonrpc: '2.0', id: call.id ?? 1, method, params: { ...rest, _meta } }),
+    body: JSON.stringify({ jsonrpc: '2.0', id: call.id ?? 1, method, params: { ...rest, _meta: Meta } }),
     headers: {
       'mcp-protocol-version': '2026-07-28',
       'mcp-method': method,
@@ -162,4 +168,5 @@ export const keyFor = async (
   name: string,
   scopes: readonly string[] = ['ExternalInvoke'],
 ): Promise<string> =>
-  ((await client.keys.create({ body: { name, scopes, role: 'Operator' } as never })).body as { plaintextKey: string }).plaintextKey;
+  ((await client.keys.create({ body: { name, scopes, role: 'Operator' } as never })).body as { plaintextKey: string })
+    .plaintextKey;

@@ -62,7 +62,11 @@ overHttp('MCP-48 what a request must say of itself, in the order of the protocol
     { 'mcp-method': 'Server/Discover' },
   ])
     assert.deepEqual(errorOf(await ask('server/discover', meta, headers)), [400, -32020], JSON.stringify(headers));
-  const later = await ask('server/discover', { ...meta, [version]: '2027-01-01' }, { 'mcp-protocol-version': '2027-01-01' });
+  const later = await ask(
+    'server/discover',
+    { ...meta, [version]: '2027-01-01' },
+    { 'mcp-protocol-version': '2027-01-01' },
+  );
   assert.deepEqual(errorOf(later), [400, -32022]);
   assert.deepEqual(later.body.error?.data, { supported: ['2026-07-28'], requested: '2027-01-01' });
   for (const method of ['ping', 'initialize', 'logging/setLevel', 'prompts/list', 'tasks/list', 'tasks/result', 'x'])
