@@ -7,7 +7,7 @@ import { createLifecycle } from './app/lifecycle.ts';
 import { mountedOperations } from './app/mounted-operations.ts';
 import { identityOptions } from './app/options.ts';
 import { partitionCare } from './app/partition-care.ts';
-import { assertMayListen, storeReadiness } from './app/readiness.ts';
+import { assertMayListen, assertMayOffer, storeReadiness, warnOfClosedDoors } from './app/readiness.ts';
 import { serviceLeases } from './app/service-leases.ts';
 import { composeSetBack } from './app/set-back.ts';
 import { createDispatch, type Dispatch } from './core/dispatch.ts';
@@ -49,6 +49,7 @@ export const createApp = async ({ config, mode, ...options }: AppOptions): Promi
       schedules,
       moduleJobs,
       triggers,
+      a2a,
       worker,
     } = execution;
     const { ready, assertReady } = storeReadiness(opened);
@@ -124,6 +125,7 @@ export const createApp = async ({ config, mode, ...options }: AppOptions): Promi
         { started: runs.started, close: runs.close },
         triggers,
         mcpEndpoint.part,
+        a2a,
         idempotency,
         { close: () => base.listeners?.told(listenersEndMs) },
         quotas,
@@ -158,6 +160,10 @@ export const createApp = async ({ config, mode, ...options }: AppOptions): Promi
       if (mode === 'serve') await assertMayListen(config, security, modules);
       if (mode !== 'preview') await partitions?.prepare(base.storeClock.now());
       await base.state.load();
+      if (mode === 'serve') {
+        await assertMayOffer(config, a2a);
+        await warnOfClosedDoors(config, security, log);
+      }
       if (mode !== 'preview')
         await base.state.recover(leftovers).catch((error: unknown) => {
           if (opened.trouble() === null) throw error;

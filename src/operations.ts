@@ -1,3 +1,4 @@
+import { a2aOperations } from './features/a2a/a2a.operations.ts';
 import { agentOperations } from './features/agents/agents.operations.ts';
 import { approvalOperations, approvalRuleOperations } from './features/approvals/approvals.operations.ts';
 import { attachmentOperations } from './features/attachments/attachments.operations.ts';
@@ -48,6 +49,7 @@ export const operations = {
   jobs: jobOperations,
   schedules: scheduleOperations,
   triggers: triggerOperations,
+  a2a: a2aOperations,
   tools: toolOperations,
   quotas: quotaOperations,
   webhooks: webhookOperations,

@@ -1,4 +1,5 @@
 import { parseDefinitionDocuments } from '../core/documents/definition-documents.ts';
+import { a2aFeature } from '../features/a2a/index.ts';
 import { agentReferences, agentsFeature, loadCodeAgents } from '../features/agents/index.ts';
 import { approvalsFeature } from '../features/approvals/index.ts';
 import { attachmentsFeature } from '../features/attachments/index.ts';
@@ -156,6 +157,18 @@ export const composeExecution = async (foundation: Foundation) => {
     presentationOf: agents.presentationOf,
     tree: runs.treeLimits,
   });
+  const a2a = a2aFeature({
+    ...base,
+    exposure: exposure({
+      source: 'a2a',
+      setting: 'Host:A2A:Agents',
+      allowlist: Host.A2A.Agents,
+      budget: Host.A2A.Budget,
+    }),
+    records: runs.records,
+    events: runs.events,
+    attachments,
+  });
   const items = storage.stores(jobItemStore);
   const batches = batchesFeature({
     ...base,
@@ -219,6 +232,7 @@ export const composeExecution = async (foundation: Foundation) => {
     webhooks,
     runs,
     exposure,
+    a2a,
     triggers,
     worker,
   };

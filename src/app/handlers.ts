@@ -84,7 +84,7 @@ export const apiHandlers = (parts: HandlerParts): ApiHandlers<typeof operations>
     providerAccess,
     agents,
   } = execution;
-  const { retention, webhooks, runs, triggers, worker } = execution;
+  const { retention, webhooks, runs, triggers, a2a, worker } = execution;
   const { Service } = base.config;
   const { log, now } = base;
   return {
@@ -108,6 +108,7 @@ export const apiHandlers = (parts: HandlerParts): ApiHandlers<typeof operations>
     }).handlers,
     schedules: schedules.handlers,
     triggers: triggers.handlers,
+    a2a: a2a.handlers,
     scores: scoresFeature({ ...base, findRun: runs.access.find }).handlers,
     judges: judgesFeature({
       ...base,

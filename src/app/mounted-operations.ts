@@ -10,14 +10,23 @@ interface ProtocolDoor {
   readonly path: string;
   readonly mountedAt: string;
   readonly isOpen: boolean;
+  /** Verbs that take no credential. */
+  readonly forEverybody?: readonly string[];
 }
 
-const protocolDoors = ({ Host: { McpServer } }: Config): readonly ProtocolDoor[] => [
+const protocolDoors = ({ Host: { A2A, McpServer } }: Config): readonly ProtocolDoor[] => [
   {
     feature: 'mcpEndpoint',
     path: '/mcp',
     mountedAt: McpServer.Path,
     isOpen: McpServer.Agents.length > 0 || McpServer.ControlPlane !== 'Off',
+  },
+  {
+    feature: 'a2a',
+    path: '/a2a',
+    mountedAt: A2A.Path,
+    isOpen: A2A.Agents.length > 0,
+    forEverybody: A2A.PublicCards ? ['card'] : [],
   },
 ];
 
@@ -25,7 +34,7 @@ const protocolDoors = ({ Host: { McpServer } }: Config): readonly ProtocolDoor[]
 export const mountedOperations = (config: Config): ApiTable => {
   const table: Record<string, Readonly<Record<string, Operation>>> = { ...operations };
   const hasIssuer = config.Host.Oidc.Issuer !== null;
-  for (const { feature, path: from, mountedAt, isOpen } of protocolDoors(config)) {
+  for (const { feature, path: from, mountedAt, isOpen, forEverybody = [] } of protocolDoors(config)) {
     const { [feature]: own = {} } = table;
     delete table[feature];
     if (!isOpen) continue;
@@ -36,6 +45,7 @@ export const mountedOperations = (config: Config): ApiTable => {
         {
           ...operation,
           path: at(operation.path),
+          ...(forEverybody.includes(verb) ? { role: null, scope: null } : {}),
           // Without an issuer there is nothing to be told.
           ...(resourceMetadata === undefined || !hasIssuer ? {} : { resourceMetadata: at(resourceMetadata) }),
         },

@@ -1,5 +1,7 @@
+import type { ApiKeyScope } from '../contract/authority.ts';
 import { AcpError } from '../contract/errors.ts';
 import { ConfigError, type LoadedConfig, remoteAccessProblem } from '../core/config/index.ts';
+import type { Logger } from '../core/logger.ts';
 import type { OpenedStorage } from '../db/open-storage.ts';
 import type { LoadedModules } from '../features/modules/index.ts';
 
@@ -13,6 +15,34 @@ export const storeReadiness = ({ pending }: Pick<OpenedStorage, 'pending'>) => (
     });
   },
 });
+
+/** Refuses a service that would offer an agent to others in whose runs somebody has to be asked. */
+export const assertMayOffer = async (
+  { sources }: LoadedConfig,
+  { hindrances }: { hindrances(): Promise<readonly string[]> },
+): Promise<void> => {
+  const key = 'Host:A2A:Agents';
+  const source = sources.get(key) ?? ({ kind: 'default' } as const);
+  const problems = (await hindrances()).map(
+    (why) => ({ key, source, code: 'invalid-value', message: `expected ${why}` }) as const,
+  );
+  if (problems.length > 0) throw new ConfigError(problems);
+};
+
+/** Tells the operator of agents that other machines may call while there is no credential that could. */
+export const warnOfClosedDoors = async (
+  { values: { Host } }: LoadedConfig,
+  security: { hasActiveKeyFor(scope: ApiKeyScope): Promise<boolean> },
+  log: Pick<Logger, 'warn'>,
+): Promise<void> => {
+  const isOpen = Host.A2A.Agents.length > 0;
+  if (!isOpen || !Host.AllowRemoteAccess || Host.Oidc.Issuer !== null) return;
+  if (await security.hasActiveKeyFor('ExternalInvoke')) return;
+  log.warn(
+    { setting: 'Host:A2A:Agents' },
+    'Agents are offered to other machines, and there is neither an issuer of tokens nor an active key with ExternalInvoke',
+  );
+};
 
 /**
  * Refuses a service that other machines can reach and that could not tell who calls. Only the store knows whether a key

@@ -57,10 +57,11 @@ export const readRpcMessage = async (
   { readBody }: UnreadCall,
   headers: RpcHeaders,
   maxBytes: number,
+  types: readonly string[] = ['application/json'],
 ): Promise<RpcMessage> => {
   requireJsonType(headers['content-type']);
-  if (!accepts(headers.accept, 'application/json'))
-    throw new AcpError('not-acceptable', 'Accept must name application/json.');
+  if (!types.some((type) => accepts(headers.accept, type)))
+    throw new AcpError('not-acceptable', `Accept must name ${types.join(' or ')}.`);
   const body = await readBody(maxBytes);
   try {
     return rpcMessage(parseJsonBody(body));

@@ -29,6 +29,7 @@ export const areas: Readonly<Record<string, { readonly title: string; readonly r
   EVAL: { title: 'Judges', rules: [...between(33, 37), 43] },
   TRIGGER: { title: 'Triggers', rules: upTo(27) },
   JOB: { title: 'Jobs and schedules', rules: upTo(48) },
+  A2A: { title: 'Agents for other agents', rules: upTo(36) },
 };
 
 /** Rules that no test of this version can prove, each with its reason. None of them counts as proved. */

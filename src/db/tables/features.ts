@@ -1,3 +1,4 @@
+import { a2aTables } from './a2a.ts';
 import { accessTables } from './access.ts';
 import { approvalTables } from './approvals.ts';
 import { arrivingWorkTables } from './arriving-work.ts';
@@ -26,6 +27,7 @@ interface RunTraceRow {
 
 /** Tables whose rows are described in files of their own. */
 export const featureTables = {
+  ...a2aTables,
   ...accessTables,
   ...approvalTables,
   ...arrivingWorkTables,

@@ -2,6 +2,7 @@ import { AcpError, type ErrorCode } from '../../contract/errors.ts';
 import { noContent, ok } from '../../contract/operation.ts';
 import { clampPaging } from '../../contract/schema.ts';
 import type { CallContext, Handlers, Principal } from '../../core/context.ts';
+import { hasTag } from '../../core/entity-tags.ts';
 import { isoTime } from '../../core/iso-time.ts';
 import { type ContentStore, contentPlace } from '../../db/content/store.ts';
 import type { AttachmentRow } from '../../db/tables.ts';
@@ -63,10 +64,6 @@ export const toolAttachments =
       throw error;
     }
   };
-
-/** `If-None-Match` (RFC 9110, section 13.1.2): any of the tags, compared without their weakness, or `*`. */
-const hasTag = (header: string | null | undefined, tag: string): boolean =>
-  (header ?? '').split(',').some((entry) => ['*', tag].includes(entry.trim().replace(/^W\//, '')));
 
 /** The log names the file. */
 const damaged = (message: string, cause: string): AcpError =>

@@ -39,6 +39,7 @@ export const attachmentStore = defineStore((storage) => {
     },
     ofSession: (tenantId: string, sessionId: string): Promise<readonly AttachmentRow[]> =>
       rowsOf(tenantId).where('session_id', '=', sessionId).execute(),
+    /** What a run has made, oldest first. */
     ofRun: (tenantId: string, runId: string): Promise<readonly AttachmentRow[]> =>
       rowsOf(tenantId).where('run_id', '=', runId).orderBy('id').execute(),
     /** False when it was gone. */

@@ -46,6 +46,16 @@ export const createExposedAgents = ({ setting, allowlist, agents, presentationOf
     }
   };
 
+  const hindranceOf = async (tenantId: string, name: string): Promise<string | null> => {
+    try {
+      return exposureHindrance(await agents.compile(tenantId, name));
+    } catch (error) {
+      // Not there, or not as it should be: that may change before anybody calls it.
+      if (error instanceof CompileError || (error instanceof AcpError && error.code === 'agent-not-found')) return null;
+      throw error;
+    }
+  };
+
   const find = async (tenantId: string, name: string): Promise<ExposedAgent | null> => {
     if (!names.has(name)) return null;
     const found = await look(tenantId, name);
@@ -59,6 +69,15 @@ export const createExposedAgents = ({ setting, allowlist, agents, presentationOf
     async list(tenantId: string): Promise<readonly ExposedAgent[]> {
       const found = await Promise.all([...names].sort().map((name) => find(tenantId, name)));
       return found.filter((agent) => agent !== null);
+    },
+    /** Agents of the list in whose runs somebody would have to be asked, with the tool that asks. */
+    async hindered(tenantId: string): Promise<readonly { readonly agent: string; readonly reason: string }[]> {
+      const hindered: { agent: string; reason: string }[] = [];
+      for (const name of names) {
+        const reason = await hindranceOf(tenantId, name);
+        if (reason !== null) hindered.push({ agent: name, reason });
+      }
+      return hindered;
     },
     /** Tells the operator which names of the list are not offered now, and why. */
     async warn(tenantId: string): Promise<void> {

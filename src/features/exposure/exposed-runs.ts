@@ -26,13 +26,15 @@ export interface ExposedRequest {
   readonly body: Pick<AgentRunRequest, 'message' | 'sessionId' | 'parameters' | 'documents' | 'attachmentIds'>;
   /** Whether its caller follows the answer in parts. */
   readonly isStreaming: boolean;
+  /** Called with the id of the run before it begins; what it throws leaves it unmade. */
+  readonly reserve?: (runId: string) => Promise<void>;
 }
 
 /** Root runs that other systems start through a protocol, and what each of them sees of them. */
 export const createExposedRuns = (deps: ExposedRunsDeps) => {
   const { source } = deps;
 
-  /** Nobody learns of a session that exists whether it does: every other one is refused alike. */
+  /** Throws `session-not-owned` for a session that is neither new nor the caller's own here: every such one is refused alike. */
   const assertOwnSession = async (context: CallContext, sessionId: string, agentName: string): Promise<void> => {
     const row = await deps.sessions.get(context.tenantId, sessionId);
     const { door } = throughDoor(source, context);
@@ -51,7 +53,7 @@ export const createExposedRuns = (deps: ExposedRunsDeps) => {
      * Starts a run once the host and its quotas allow it. Throws `session-not-owned` for a session that is neither new nor
      * the caller's own here, and what every start of a run throws.
      */
-    async start(context: CallContext, { agentName, body, isStreaming }: ExposedRequest): Promise<ActiveRun> {
+    async start(context: CallContext, { agentName, body, isStreaming, reserve }: ExposedRequest): Promise<ActiveRun> {
       const sessionId = body.sessionId ?? null;
       if (sessionId !== null) await assertOwnSession(context, sessionId, agentName);
       const { door: _door, ...called } = throughDoor(source, context);
@@ -63,11 +65,14 @@ export const createExposedRuns = (deps: ExposedRunsDeps) => {
         isStreaming,
         target: { sessionId },
         work: null,
-        exposed: { limits: deps.limits, labels: { source } },
+        exposed: { limits: deps.limits, labels: { source }, ...(reserve === undefined ? {} : { reserve }) },
       });
       return deps.launch.start(entrance);
     },
     find,
+    assertOwnSession,
+    /** What tells the caller from every other one, in rows. */
+    keyOf: (context: CallContext): string => throughDoor(source, context).door.key,
     /** The run while it executes in this process. */
     active: (row: Pick<RunRow, 'id'>): ActiveRun | undefined => deps.engine.active(row.id),
     /** What a run that is over has answered; null where it did not. */

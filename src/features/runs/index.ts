@@ -1,3 +1,4 @@
+import type { FrameSource } from '../../contract/operation.ts';
 import type { Attribution } from '../../core/caller/attribution.ts';
 import type { RunAuthorization } from '../../core/caller/run-authorization.ts';
 import type { Clock } from '../../core/clock.ts';
@@ -46,7 +47,7 @@ import { createRunAccess } from './run-access.ts';
 import { createRunAudience } from './run-audience.ts';
 import { createRunCancels } from './run-cancels.ts';
 import { createRunEnds } from './run-ends.ts';
-import { lostRunSource } from './run-event-source.ts';
+import { lostRunSource, runEventSource } from './run-event-source.ts';
 import { createRunJobs, type RunJobs } from './run-jobs.ts';
 import { createRunJournal } from './run-journal.store.ts';
 import { createLateClosings } from './run-late-closings.ts';
@@ -267,6 +268,9 @@ export const runsFeature = (deps: RunsDeps) => {
     engine: engine as Omit<RunEngine, 'start'>,
     access,
     cancelRun,
+    /** The log of a run from a sequence on, live or finished, wherever it executes. */
+    events: (tenantId: string, runId: string, from: number): FrameSource =>
+      runEventSource({ store, engine, followed }, tenantId, runId, from),
     /** Limits of every tree of runs. */
     treeLimits: settings.tree,
     records: { ...store, ...detached, spanOf: traces.spanOf } as RunRecords,

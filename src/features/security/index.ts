@@ -1,3 +1,4 @@
+import type { ApiKeyScope } from '../../contract/authority.ts';
 import type { RoleDecision } from '../../core/caller/role-decision.ts';
 import type { InstanceState } from '../../core/instance-state.ts';
 import type { Logger } from '../../core/logger.ts';
@@ -67,6 +68,8 @@ export const securityFeature = (deps: SecurityDeps) => {
     close,
     keys: keyService({ store, lookup, audit, now, newId, rules: { options, rolesByPolicy: deps.roles !== null } }),
     hasActiveKey: (): Promise<boolean> => store.hasActive(now()),
+    /** Of any tenant. */
+    hasActiveKeyFor: (scope: ApiKeyScope): Promise<boolean> => store.hasActiveFor(scope, now()),
   };
 };
 

@@ -33,6 +33,17 @@ export const keyStore = defineStore((storage) => {
         .executeTakeFirst();
       return row !== undefined;
     },
+    async hasActiveFor(scope: ApiKeyScope, now: number): Promise<boolean> {
+      const rows = await storage.db
+        .selectFrom('api_keys')
+        .select('scopes')
+        .where('revoked_at', 'is', null)
+        .where((eb) => eb.or([eb('expires_at', 'is', null), eb('expires_at', '>', now)]))
+        .where('scopes', 'like', `%"${scope}"%`)
+        .limit(1)
+        .execute();
+      return rows.length > 0;
+    },
     find: (tenantId: string, id: string): Promise<ApiKeyRow | undefined> =>
       keys().where('tenant_id', '=', tenantId).where('id', '=', id).executeTakeFirst(),
     async insert(row: ApiKeyRow): Promise<void> {

@@ -58,7 +58,7 @@ const exposure = {
       PollInterval: setting(duration(), 2 * secondMs, 'Pause that callers are asked to make.'),
     }),
   }),
-  A2A: plannedGroup('a2a', 'Agents for other agents (A2A).', {
+  A2A: group('Agents for other agents (A2A).', {
     Agents: setting(listOf(text(), { unique: true }), [], 'Agents that are offered. Empty: there is no such route.'),
     Path: setting(routePath(), '/a2a', 'Path below the prefix.'),
     PublicBaseUrl: optional(url(), 'Address in agent cards; needed behind a proxy.'),

@@ -41,6 +41,8 @@ export interface ExposedWork {
   readonly limits: TreeLimits;
   /** Beside those that the run has anyway. */
   readonly labels: Readonly<Record<string, string>>;
+  /** Stores whose run it will be before it begins; what it throws leaves it unmade. */
+  reserve?(runId: string): Promise<void>;
 }
 
 /** What a caller asks for. */

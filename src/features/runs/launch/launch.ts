@@ -255,7 +255,7 @@ export const createLaunch = (deps: LaunchDeps) => {
     },
     /** All that follows, for a run that executes here at once. */
     async start(entrance: Entrance): Promise<ActiveRun> {
-      const { context, agentName, body, item } = entrance.request;
+      const { context, agentName, body, item, exposed } = entrance.request;
       const reading = mayStart(deps, context.tenantId, agentName);
       if (reading !== null) await reading;
       const subject = await subjectOf(entrance.request);
@@ -273,6 +273,7 @@ export const createLaunch = (deps: LaunchDeps) => {
         if (sessionId !== null) placed = await place(entrance, sessionId, prepared);
         const plan = await planOf(entrance, prepared, placed, admission);
         if (item !== undefined) await item.reserve(plan.id);
+        if (exposed?.reserve !== undefined) await exposed.reserve(plan.id);
         const run = engine.start(plan);
         if (admission !== null) void run.log.opened.then(admission.settled);
         return run;

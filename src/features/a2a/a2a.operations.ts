@@ -1,0 +1,74 @@
+import Type from 'typebox';
+import { defineOperations } from '../../contract/operation.ts';
+import { A2AAnswer, AgentCard } from './a2a.schema.ts';
+
+const header = (description: string) => Type.Optional(Type.String({ description }));
+
+const common = {
+  tag: 'A2A',
+  scope: 'ExternalInvoke',
+  params: Type.Object({ agent: Type.String() }),
+  cli: { handWritten: true },
+} as const;
+
+const version = header('Version of the protocol: 1.0, or 0.3 where it is served');
+
+/** Where the service is, for addresses in answers; `Host:A2A:PublicBaseUrl` goes before it. */
+const address = {
+  host: header('Host that the caller has called'),
+  'x-forwarded-host': header('The same as a proxy has it'),
+  'x-forwarded-proto': header('Scheme that the caller has called a proxy with'),
+};
+
+export const a2aOperations = defineOperations({
+  card: {
+    ...common,
+    role: 'Reader',
+    method: 'GET',
+    path: '/a2a/{agent}/.well-known/agent-card.json',
+    summary: 'Show the card of an agent that other agents may call',
+    description:
+      'What the Agent2Agent protocol asks for before a call: name, skill, addresses, versions and credentials. It never tells instructions, model or tools. With `Host:A2A:PublicCards` no credential is asked for.',
+    headers: Type.Object({
+      'a2a-version': version,
+      'if-none-match': header('Tag of the card that the caller has'),
+      ...address,
+    }),
+    responses: { 200: AgentCard, 304: null },
+    errors: ['not-found'],
+  },
+  call: {
+    ...common,
+    role: 'Operator',
+    method: 'POST',
+    path: '/a2a/{agent}',
+    ownProtocol: true,
+    summary: 'Call an agent over the Agent2Agent protocol',
+    description:
+      'One request of JSON-RPC 2.0. A message starts a run, which is its task; a caller sees the tasks that its own credential has made, and no others. Errors of the protocol are answered with status 200.',
+    headers: Type.Object({
+      'a2a-version': version,
+      'a2a-extensions': header('Extensions of the protocol that the caller asks for'),
+      'x-a2a-extensions': header('The same in version 0.3'),
+      'last-event-id': header('With the extension for positions: the position after which a stream goes on'),
+      accept: header('text/event-stream for methods that stream, else application/json'),
+      'content-type': header('application/json'),
+      ...address,
+    }),
+    responses: { 200: A2AAnswer, 400: A2AAnswer },
+    stream: A2AAnswer,
+    errors: [
+      'not-found',
+      'not-acceptable',
+      'payload-too-large',
+      'unsupported-media-type',
+      'run-not-allowed',
+      'session-owner-required',
+      'quota-exceeded',
+      'run-recording-disabled',
+      'draining',
+      'emergency-stopped',
+      'store-unavailable',
+    ],
+  },
+});
