@@ -1,3 +1,10 @@
+a2a_messages.tenant_id text collate "C" not null;
+a2a_messages.agent_name text collate "C" not null;
+a2a_messages.door text collate "C" not null;
+a2a_messages.message_id text collate "C" not null;
+a2a_messages.task_id text collate "C" not null;
+a2a_messages.created_at bigint not null;
+a2a_messages.kept_until bigint not null;
 agent_files.tenant_id text collate "C" not null;
 agent_files.owner text collate "C" not null;
 agent_files.path text collate "C" not null;
@@ -528,6 +535,9 @@ runs with (autovacuum_vacuum_scale_factor=0.05, autovacuum_analyze_scale_factor=
 service_leases with (fillfactor=50, autovacuum_vacuum_scale_factor=0.05);
 session_places with (fillfactor=50, autovacuum_vacuum_scale_factor=0.05);
 sessions with (fillfactor=80, autovacuum_vacuum_scale_factor=0.05);
+CREATE INDEX a2a_messages_kept ON a2a_messages USING btree (kept_until);
+CREATE UNIQUE INDEX a2a_messages_pk ON a2a_messages USING btree (tenant_id, agent_name, door, message_id);
+CREATE INDEX a2a_messages_task ON a2a_messages USING btree (tenant_id, task_id);
 CREATE UNIQUE INDEX agent_files_pk ON agent_files USING btree (tenant_id, owner, path);
 CREATE UNIQUE INDEX agent_states_pk ON agent_states USING btree (tenant_id, owner);
 CREATE UNIQUE INDEX agent_versions_pk ON agent_versions USING btree (tenant_id, name, version);

@@ -59,8 +59,6 @@ export const attachmentsFeature = (deps: AttachmentsDeps) => {
     ofRun: store.ofRun,
     removeWithSession,
     cleanupWithSession,
-    /** What a run has made, oldest first. */
-    ofRun: store.ofRun,
     /** Deletes an attachment without a session, with its bytes; false: it stays, or was gone. */
     async removeOrphan(tenantId: string, id: string): Promise<boolean> {
       content.assertWritable();
