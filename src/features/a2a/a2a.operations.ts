@@ -28,7 +28,7 @@ export const a2aOperations = defineOperations({
     path: '/a2a/{agent}/.well-known/agent-card.json',
     summary: 'Show the card of an agent that other agents may call',
     description:
-      'What the Agent2Agent protocol asks for before a call: name, skill, addresses, versions and credentials. It never tells instructions, model or tools. With `Host:A2A:PublicCards` no credential is asked for.',
+      'What the Agent2Agent protocol asks for before a call: name, skill, addresses, versions and credentials, but never instructions, model or tools. With `Host:A2A:PublicCards` no credential is asked for.',
     headers: Type.Object({
       'a2a-version': version,
       'if-none-match': header('Tag of the card that the caller has'),
@@ -45,7 +45,7 @@ export const a2aOperations = defineOperations({
     ownProtocol: true,
     summary: 'Call an agent over the Agent2Agent protocol',
     description:
-      'One request of JSON-RPC 2.0. A message starts a run, which is its task; a caller sees the tasks that its own credential has made, and no others. Errors of the protocol are answered with status 200.',
+      'One request of JSON-RPC 2.0: a message starts a run, which is its task, and a caller sees the tasks that its own credential has made. Errors of the protocol are answered with status 200.',
     headers: Type.Object({
       'a2a-version': version,
       'a2a-extensions': header('Extensions of the protocol that the caller asks for'),

@@ -132,7 +132,8 @@ export const a2aService = (deps: A2AServiceDeps): Handlers<typeof a2aOperations>
     answering.version = version;
     const method = calls.method(version, request.method);
     answering.method = request.method;
-    const { span } = (answering.traced = telemetry.begin(context.trace ?? null, request.method, agent.name));
+    answering.traced = telemetry.begin(context.trace ?? null, request.method, agent.name);
+    const { span } = answering.traced;
     assertAccepts(headers.accept, isStreaming(method) ? 'text/event-stream' : 'application/json');
     const asked = askedExtensions(headers['a2a-extensions'] ?? headers['x-a2a-extensions']);
     calls.assertExtensions(asked.flatMap(({ uri, required }) => (required ? [uri] : [])));

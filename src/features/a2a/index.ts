@@ -114,7 +114,9 @@ export const a2aFeature = (deps: A2ADeps) => {
       if (A2A.Agents.length === 0) return [];
       const hindered = await exposure.agents.hindered(Service.DefaultTenantId);
       if (hindered.length === 0) await exposure.agents.warn(Service.DefaultTenantId);
-      return hindered.map(({ agent, reason }) => `agents in whose runs nobody has to be asked; of "${agent}", ${reason}`);
+      return hindered.map(
+        ({ agent, reason }) => `agents in whose runs nobody has to be asked; of "${agent}", ${reason}`,
+      );
     },
     started(): void {
       forgetting = storeClock.every(forgetEveryMs, forget);

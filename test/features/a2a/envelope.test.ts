@@ -4,37 +4,40 @@ import { message, openA2A, post, refusalOf, result, rpc, send, stream, type Wire
 
 const request = (more: object) => JSON.stringify({ jsonrpc: '2.0', id: 1, method: 'ListTasks', params: {}, ...more });
 
-overHttp('A2A-13 what is no request of JSON-RPC is refused by its number and status, and starts nothing', async (open) => {
-  const app = await openA2A(open);
-  for (const [body, code, id] of [
-    ['{', -32700, null],
-    ['', -32700, null],
-    ['nonsense', -32700, null],
-    ['\u00ff', -32600, null],
-    [`[${request({})}]`, -32600, null],
-    ['[]', -32600, null],
-    ['"text"', -32600, null],
-    [request({ jsonrpc: '1.0' }), -32600, 1],
-    [request({ jsonrpc: undefined }), -32600, 1],
-    [request({ id: undefined }), -32600, null],
-    [request({ id: null }), -32600, null],
-    [request({ id: {} }), -32600, null],
-    [request({ method: undefined }), -32600, 1],
-    [request({ method: 5 }), -32600, 1],
-    [request({ method: undefined, result: {} }), -32600, null],
-    ['{"__proto__": {"a": 1}, "jsonrpc": "2.0", "id": 1, "method": "ListTasks"}', -32600, null],
-    ['['.repeat(200) + ']'.repeat(200), -32600, null],
-  ] as const) {
-    const { status, body: answer } = await post(app, body === '\u00ff' ? Uint8Array.of(0xff, 0xfe) : body);
-    const expected = body === '\u00ff' ? -32700 : code;
-    assert.deepEqual([status, answer.error?.code, answer.id], [400, expected, id], body.slice(0, 80));
-    assert.equal(answer.jsonrpc, '2.0');
-  }
-  assert.deepEqual(await refusalOf(app, 'ListTasks', []), [-32602, 'INVALID_PARAMS']);
-  assert.equal((await result(app, 'ListTasks', {})).totalSize, 0);
-  const { status, body } = await post(app, JSON.stringify({ jsonrpc: '2.0', id: 'x', method: 'ListTasks' }));
-  assert.deepEqual([status, body.id, body.result.tasks], [200, 'x', []]);
-});
+overHttp(
+  'A2A-13 what is no request of JSON-RPC is refused by its number and status, and starts nothing',
+  async (open) => {
+    const app = await openA2A(open);
+    for (const [body, code, id] of [
+      ['{', -32700, null],
+      ['', -32700, null],
+      ['nonsense', -32700, null],
+      ['\u00ff', -32600, null],
+      [`[${request({})}]`, -32600, null],
+      ['[]', -32600, null],
+      ['"text"', -32600, null],
+      [request({ jsonrpc: '1.0' }), -32600, 1],
+      [request({ jsonrpc: undefined }), -32600, 1],
+      [request({ id: undefined }), -32600, null],
+      [request({ id: null }), -32600, null],
+      [request({ id: {} }), -32600, null],
+      [request({ method: undefined }), -32600, 1],
+      [request({ method: 5 }), -32600, 1],
+      [request({ method: undefined, result: {} }), -32600, null],
+      ['{"__proto__": {"a": 1}, "jsonrpc": "2.0", "id": 1, "method": "ListTasks"}', -32600, null],
+      ['['.repeat(200) + ']'.repeat(200), -32600, null],
+    ] as const) {
+      const { status, body: answer } = await post(app, body === '\u00ff' ? Uint8Array.of(0xff, 0xfe) : body);
+      const expected = body === '\u00ff' ? -32700 : code;
+      assert.deepEqual([status, answer.error?.code, answer.id], [400, expected, id], body.slice(0, 80));
+      assert.equal(answer.jsonrpc, '2.0');
+    }
+    assert.deepEqual(await refusalOf(app, 'ListTasks', []), [-32602, 'INVALID_PARAMS']);
+    assert.equal((await result(app, 'ListTasks', {})).totalSize, 0);
+    const { status, body } = await post(app, JSON.stringify({ jsonrpc: '2.0', id: 'x', method: 'ListTasks' }));
+    assert.deepEqual([status, body.id, body.result.tasks], [200, 'x', []]);
+  },
+);
 
 overHttp('A2A-13 types, sizes and answers that are not taken are refused by HTTP', async (open) => {
   const app = await openA2A(open, { host: { A2A: { MaxRequestBytes: 4096 } } });
@@ -115,8 +118,14 @@ overHttp('A2A-14 each error has its number and its reason, and none has more tha
   const app = await openA2A(open);
   const push = { message: message('Hi'), configuration: { taskPushNotificationConfig: { url: 'https://x.example' } } };
   for (const name of ['Create', 'Get', 'Delete'])
-    assert.deepEqual(await refusalOf(app, `${name}TaskPushNotificationConfig`, {}), [-32003, 'PUSH_NOTIFICATION_NOT_SUPPORTED']);
-  assert.deepEqual(await refusalOf(app, 'ListTaskPushNotificationConfigs', {}), [-32003, 'PUSH_NOTIFICATION_NOT_SUPPORTED']);
+    assert.deepEqual(await refusalOf(app, `${name}TaskPushNotificationConfig`, {}), [
+      -32003,
+      'PUSH_NOTIFICATION_NOT_SUPPORTED',
+    ]);
+  assert.deepEqual(await refusalOf(app, 'ListTaskPushNotificationConfigs', {}), [
+    -32003,
+    'PUSH_NOTIFICATION_NOT_SUPPORTED',
+  ]);
   assert.deepEqual(await refusalOf(app, 'SendMessage', push), [-32003, 'PUSH_NOTIFICATION_NOT_SUPPORTED']);
   assert.deepEqual(await refusalOf(app, 'GetExtendedAgentCard', {}), [-32007, 'EXTENDED_AGENT_CARD_NOT_CONFIGURED']);
   assert.equal((await result(app, 'ListTasks', {})).totalSize, 0);
@@ -136,7 +145,12 @@ overHttp('A2A-15 an extension that cannot be done without is refused, and every 
   const headers = { 'a2a-extensions': `${uri};required=true` };
   assert.deepEqual(await refusalOf(app, 'ListTasks', {}, { headers }), [-32008, 'EXTENSION_SUPPORT_REQUIRED']);
   assert.equal((await result(app, 'ListTasks', {})).totalSize, 0);
-  const task = await send(app, 'Hi', { extensions: [uri, { uri, required: false }] }, { headers: { 'a2a-extensions': uri } });
+  const task = await send(
+    app,
+    'Hi',
+    { extensions: [uri, { uri, required: false }] },
+    { headers: { 'a2a-extensions': uri } },
+  );
   assert.equal(task.status.state, 'TASK_STATE_COMPLETED');
 });
 

@@ -28,7 +28,12 @@ forEachHttpService('A2A-12 A2A-33 callers of version 0.3 send and read its own f
     (await rpc(app, method, params, { headers, agent })).body;
 
   const { result: task } = await call('message/send', {
-    message: message('m1', text('Hi'), { kind: 'data', data: { a: 1 } }, { kind: 'file', file: { bytes: 'QSBub3Rl', name: 'n.txt', mimeType: 'text/plain' } }),
+    message: message(
+      'm1',
+      text('Hi'),
+      { kind: 'data', data: { a: 1 } },
+      { kind: 'file', file: { bytes: 'QSBub3Rl', name: 'n.txt', mimeType: 'text/plain' } },
+    ),
     configuration: { blocking: true, acceptedOutputModes: ['text/plain'] },
   });
   assertLegacy(task);
@@ -37,12 +42,17 @@ forEachHttpService('A2A-12 A2A-33 callers of version 0.3 send and read its own f
   assert.deepEqual([sent.kind, sent.role, answered.role], ['message', 'user', 'agent']);
   assert.deepEqual(sent.parts[0], text('Hi'));
   assert.deepEqual(sent.parts[1], { kind: 'data', data: { a: 1 } });
-  assert.deepEqual([sent.parts[2].kind, sent.parts[2].file.name, sent.parts[2].file.mimeType], ['file', 'n.txt', 'text/plain']);
+  assert.deepEqual(
+    [sent.parts[2].kind, sent.parts[2].file.name, sent.parts[2].file.mimeType],
+    ['file', 'n.txt', 'text/plain'],
+  );
   assert.deepEqual((await call('tasks/get', { id: task.id, historyLength: 1 })).result.history, [answered]);
 
   // What is no object is wrapped, with the mark by which clients of both versions unwrap it.
   const { result: listed } = await call('message/send', { message: message('m2', text('list')) }, 'typed');
-  assert.deepEqual(listed.artifacts[0].parts, [{ kind: 'data', data: { value: [1] }, metadata: { data_part_compat: true } }]);
+  assert.deepEqual(listed.artifacts[0].parts, [
+    { kind: 'data', data: { value: [1] }, metadata: { data_part_compat: true } },
+  ]);
   const { result: failed } = await call('message/send', { message: message('m3', text('fail')) });
   assert.deepEqual([failed.status.state, failed.status.message.kind], ['failed', 'message']);
 
@@ -74,9 +84,17 @@ forEachHttpService('A2A-12 A2A-33 callers of version 0.3 send and read its own f
 
   for (const [method, params, code] of [
     ['message/send', { message: message('m6', { kind: 'video' }) }, -32602],
-    ['message/send', { message: message('m6', { kind: 'file', file: { uri: 'http://x.example/' } }, text('a')) }, -32005],
+    [
+      'message/send',
+      { message: message('m6', { kind: 'file', file: { uri: 'http://x.example/' } }, text('a')) },
+      -32005,
+    ],
     ['message/send', { message: { ...message('m6', text('a')), role: 'agent' } }, -32602],
-    ['message/send', { message: message('m6', text('a')), configuration: { pushNotificationConfig: { url: 'x' } } }, -32003],
+    [
+      'message/send',
+      { message: message('m6', text('a')), configuration: { pushNotificationConfig: { url: 'x' } } },
+      -32003,
+    ],
     ['message/send', { message: { ...message('m6', text('a')), taskId: task.id } }, -32004],
     ['tasks/get', { id: 'nothing' }, -32001],
     ['tasks/get', {}, -32602],

@@ -56,53 +56,60 @@ overHttp('A2A-18 a message that an earlier process has answered makes no second 
   assert.equal((await second.client.runs.list({})).body.length, 1);
 });
 
-forEachHttpService('A2A-18 A2A-20 A2A-23 A2A-24 A2A-25 what is wrong with a message is said before a run starts', async (open) => {
-  const app = await openA2A(open);
-  const params = (more: object, configuration?: object) => ({
-    message: { ...message('Hi'), ...more },
-    ...(configuration === undefined ? {} : { configuration }),
-  });
-  const invalid = [-32602, 'INVALID_PARAMS'];
-  const refused = [-32005, 'CONTENT_TYPE_NOT_SUPPORTED'];
-  for (const [given, expected] of [
-    [{}, invalid],
-    [{ message: 'Hi' }, invalid],
-    [params({ messageId: undefined }), invalid],
-    [params({ messageId: '' }), invalid],
-    [params({ messageId: 'm'.repeat(257) }), invalid],
-    [params({ role: 'ROLE_AGENT' }), invalid],
-    [params({ role: 'user' }), invalid],
-    [params({ role: undefined }), invalid],
-    [params({ parts: undefined }), invalid],
-    [params({ parts: [] }), invalid],
-    [params({ parts: Array.from({ length: 51 }, () => ({ text: 'a' })) }), invalid],
-    [params({ parts: [{}] }), invalid],
-    [params({ parts: [{ text: 'a', data: {} }] }), invalid],
-    [params({ parts: [{ text: 5 }] }), invalid],
-    [params({ parts: [{ text: '  ' }] }), invalid],
-    [params({ parts: [{ raw: png }] }), invalid],
-    [params({ parts: [{ text: 'a' }, { raw: 'not base64!' }] }), invalid],
-    [params({ parts: [{ data: 'x'.repeat(262_144) }] }), invalid],
-    [params({ parts: [{ text: 'a' }, { url: 'http://169.254.169.254/' }] }), refused],
-    [params({ parts: [{ text: 'a' }, { raw: 'AAECAwQFBgcICQ==' }] }), refused],
-    [params({ parts: [{ text: 'a' }, { raw: 'dGNr', mediaType: 'application/x-unsupported' }] }), refused],
-    [params({ parts: [{ text: 'a' }, { raw: '' }] }), [-32005, 'FILE_EMPTY']],
-    [params({}, { acceptedOutputModes: ['image/png'] }), [-32005, 'OUTPUT_MODES_NOT_SUPPORTED']],
-    [params({}, { historyLength: -1 }), invalid],
-    [params({}, { historyLength: 1.5 }), invalid],
-    [params({}, { returnImmediately: 'yes' }), invalid],
-    [params({ contextId: 'not a context' }), [-32602, 'CONTEXT_INVALID']],
-    [params({ contextId: 'c'.repeat(129) }), [-32602, 'CONTEXT_INVALID']],
-    [params({ taskId: 'nothing' }), [-32001, 'TASK_NOT_FOUND']],
-    [{ ...params({}), metadata: { 'acp.parameters': { a: 1 } } }, invalid],
-    [{ ...params({}), metadata: { 'acp.parameters': { unknown: 'x' } } }, [-32602, 'PARAMETER_INVALID']],
-  ] as const)
-    assert.deepEqual(await refusalOf(app, 'SendMessage', given), expected, JSON.stringify(given).slice(0, 200));
-  assert.deepEqual((await app.client.runs.list({})).body, []);
-  assert.deepEqual((await app.client.attachments.list({})).body, []);
-  const modes = await result(app, 'SendMessage', params({}, { acceptedOutputModes: ['image/png', 'text/plain; charset=utf-8'] }));
-  assert.equal(modes.task.status.state, 'TASK_STATE_COMPLETED');
-});
+forEachHttpService(
+  'A2A-18 A2A-20 A2A-23 A2A-24 A2A-25 what is wrong with a message is said before a run starts',
+  async (open) => {
+    const app = await openA2A(open);
+    const params = (more: object, configuration?: object) => ({
+      message: { ...message('Hi'), ...more },
+      ...(configuration === undefined ? {} : { configuration }),
+    });
+    const invalid = [-32602, 'INVALID_PARAMS'];
+    const refused = [-32005, 'CONTENT_TYPE_NOT_SUPPORTED'];
+    for (const [given, expected] of [
+      [{}, invalid],
+      [{ message: 'Hi' }, invalid],
+      [params({ messageId: undefined }), invalid],
+      [params({ messageId: '' }), invalid],
+      [params({ messageId: 'm'.repeat(257) }), invalid],
+      [params({ role: 'ROLE_AGENT' }), invalid],
+      [params({ role: 'user' }), invalid],
+      [params({ role: undefined }), invalid],
+      [params({ parts: undefined }), invalid],
+      [params({ parts: [] }), invalid],
+      [params({ parts: Array.from({ length: 51 }, () => ({ text: 'a' })) }), invalid],
+      [params({ parts: [{}] }), invalid],
+      [params({ parts: [{ text: 'a', data: {} }] }), invalid],
+      [params({ parts: [{ text: 5 }] }), invalid],
+      [params({ parts: [{ text: '  ' }] }), invalid],
+      [params({ parts: [{ raw: png }] }), invalid],
+      [params({ parts: [{ text: 'a' }, { raw: 'not base64!' }] }), invalid],
+      [params({ parts: [{ data: 'x'.repeat(262_144) }] }), invalid],
+      [params({ parts: [{ text: 'a' }, { url: 'http://169.254.169.254/' }] }), refused],
+      [params({ parts: [{ text: 'a' }, { raw: 'AAECAwQFBgcICQ==' }] }), refused],
+      [params({ parts: [{ text: 'a' }, { raw: 'dGNr', mediaType: 'application/x-unsupported' }] }), refused],
+      [params({ parts: [{ text: 'a' }, { raw: '' }] }), [-32005, 'FILE_EMPTY']],
+      [params({}, { acceptedOutputModes: ['image/png'] }), [-32005, 'OUTPUT_MODES_NOT_SUPPORTED']],
+      [params({}, { historyLength: -1 }), invalid],
+      [params({}, { historyLength: 1.5 }), invalid],
+      [params({}, { returnImmediately: 'yes' }), invalid],
+      [params({ contextId: 'not a context' }), [-32602, 'CONTEXT_INVALID']],
+      [params({ contextId: 'c'.repeat(129) }), [-32602, 'CONTEXT_INVALID']],
+      [params({ taskId: 'nothing' }), [-32001, 'TASK_NOT_FOUND']],
+      [{ ...params({}), metadata: { 'acp.parameters': { a: 1 } } }, invalid],
+      [{ ...params({}), metadata: { 'acp.parameters': { unknown: 'x' } } }, [-32602, 'PARAMETER_INVALID']],
+    ] as const)
+      assert.deepEqual(await refusalOf(app, 'SendMessage', given), expected, JSON.stringify(given).slice(0, 200));
+    assert.deepEqual((await app.client.runs.list({})).body, []);
+    assert.deepEqual((await app.client.attachments.list({})).body, []);
+    const modes = await result(
+      app,
+      'SendMessage',
+      params({}, { acceptedOutputModes: ['image/png', 'text/plain; charset=utf-8'] }),
+    );
+    assert.equal(modes.task.status.state, 'TASK_STATE_COMPLETED');
+  },
+);
 
 forEachHttpService('A2A-23 A2A-29 texts, data and files reach the agent, and stand in the history', async (open) => {
   const app = await openA2A(open, {
@@ -145,33 +152,39 @@ forEachHttpService('A2A-23 A2A-29 texts, data and files reach the agent, and sta
   assert.deepEqual(await cut(10), task.history);
 });
 
-forEachHttpService('A2A-19 A2A-20 a context is its caller\u2019s and its agent\u2019s, and has one task at a time', async (open) => {
-  const app = await openA2A(open, { agents: [{ name: 'other' }], host: { A2A: { Agents: ['helper', 'other'] } } });
-  const [one, two] = [await keyFor(app, 'one'), await keyFor(app, 'two')];
-  const contextId = 'our-context';
-  const first = await send(app, 'Hi', { contextId }, { token: one });
-  assert.equal(first.contextId, contextId);
-  const second = await send(app, 'And?', { contextId }, { token: one });
-  assert.notEqual(second.id, first.id);
-  const { body: session } = await app.client.sessions.get({ params: { sessionId: contextId } });
-  assert.equal(session.messages?.length ?? 4, 4);
-  const notYours = [-32602, 'CONTEXT_NOT_YOURS'];
-  const say = (more: object, options: object) =>
-    refusalOf(app, 'SendMessage', { message: message('Hi', { ...more }) }, options);
-  assert.deepEqual(await say({ contextId }, { token: two }), notYours);
-  assert.deepEqual(await say({ contextId }, { token: one, agent: 'other' }), notYours);
-  assert.deepEqual(await say({ contextId }, {}), notYours);
-  // One that was opened in another way is nobody's here.
-  await app.client.runs.start({ params: { name: 'helper' }, body: { message: 'Hi', sessionId: 'native', stream: false } });
-  assert.deepEqual(await say({ contextId: 'native' }, { token: one }), notYours);
+forEachHttpService(
+  'A2A-19 A2A-20 a context is its caller\u2019s and its agent\u2019s, and has one task at a time',
+  async (open) => {
+    const app = await openA2A(open, { agents: [{ name: 'other' }], host: { A2A: { Agents: ['helper', 'other'] } } });
+    const [one, two] = [await keyFor(app, 'one'), await keyFor(app, 'two')];
+    const contextId = 'our-context';
+    const first = await send(app, 'Hi', { contextId }, { token: one });
+    assert.equal(first.contextId, contextId);
+    const second = await send(app, 'And?', { contextId }, { token: one });
+    assert.notEqual(second.id, first.id);
+    const { body: session } = await app.client.sessions.get({ params: { sessionId: contextId } });
+    assert.equal(session.messages?.length ?? 4, 4);
+    const notYours = [-32602, 'CONTEXT_NOT_YOURS'];
+    const say = (more: object, options: object) =>
+      refusalOf(app, 'SendMessage', { message: message('Hi', { ...more }) }, options);
+    assert.deepEqual(await say({ contextId }, { token: two }), notYours);
+    assert.deepEqual(await say({ contextId }, { token: one, agent: 'other' }), notYours);
+    assert.deepEqual(await say({ contextId }, {}), notYours);
+    // One that was opened in another way is nobody's here.
+    await app.client.runs.start({
+      params: { name: 'helper' },
+      body: { message: 'Hi', sessionId: 'native', stream: false },
+    });
+    assert.deepEqual(await say({ contextId: 'native' }, { token: one }), notYours);
 
-  const open1 = await working(app, { token: one });
-  assert.deepEqual(await say({ contextId: open1.contextId }, { token: one }), [-32004, 'CONTEXT_BUSY']);
-  assert.deepEqual(await say({ taskId: open1.id }, { token: one }), [-32004, 'TASK_IN_PROGRESS']);
-  assert.deepEqual(await say({ taskId: first.id }, { token: one }), [-32004, 'TASK_FINAL']);
-  assert.deepEqual(await say({ taskId: first.id, contextId: 'wrong' }, { token: one }), [-32004, 'TASK_FINAL']);
-  assert.deepEqual(await say({ taskId: first.id }, { token: two }), [-32001, 'TASK_NOT_FOUND']);
-});
+    const open1 = await working(app, { token: one });
+    assert.deepEqual(await say({ contextId: open1.contextId }, { token: one }), [-32004, 'CONTEXT_BUSY']);
+    assert.deepEqual(await say({ taskId: open1.id }, { token: one }), [-32004, 'TASK_IN_PROGRESS']);
+    assert.deepEqual(await say({ taskId: first.id }, { token: one }), [-32004, 'TASK_FINAL']);
+    assert.deepEqual(await say({ taskId: first.id, contextId: 'wrong' }, { token: one }), [-32004, 'TASK_FINAL']);
+    assert.deepEqual(await say({ taskId: first.id }, { token: two }), [-32001, 'TASK_NOT_FOUND']);
+  },
+);
 
 overHttp('A2A-22 a message waits for its end, so long at most, unless it is not to', async (open) => {
   const app = await openA2A(open, { host: { A2A: { MaxWait: '1s' } } });
@@ -227,32 +240,35 @@ overHttp('A2A-4 the tenant of a message is that of its credential, whatever the 
   assert.equal((await result(app, 'GetTask', { tenant: 'default', id: task.id }, { token })).id, task.id);
 });
 
-overHttp('A2A-21 nobody can be asked in a task: a call that a policy wants approved fails, and the run goes on', async (open) => {
-  const made: string[] = [];
-  const app = await openA2A(open, {
-    tools: [
-      {
-        name: 'look',
-        description: 'Looks.',
-        inputSchema: { type: 'object' },
-        execute: async () => {
-          made.push('look');
-          return 'seen';
+overHttp(
+  'A2A-21 nobody can be asked in a task: a call that a policy wants approved fails, and the run goes on',
+  async (open) => {
+    const made: string[] = [];
+    const app = await openA2A(open, {
+      tools: [
+        {
+          name: 'look',
+          description: 'Looks.',
+          inputSchema: { type: 'object' },
+          execute: async () => {
+            made.push('look');
+            return 'seen';
+          },
         },
-      },
-    ],
-    module: { approvalPolicy: { decide: async () => 'Required' } },
-    script: [
-      { when: { tool: 'look' }, reply: { text: 'I could not look.' } },
-      { reply: { toolCalls: [{ name: 'look', arguments: {} }] } },
-    ],
-    agents: [{ name: 'seer', toolNames: ['look'] }],
-    host: { A2A: { Agents: ['seer'] } },
-  });
-  const task = await send(app, 'Look', {}, { agent: 'seer' });
-  assert.deepEqual(
-    [task.status.state, task.artifacts?.[0]?.parts],
-    ['TASK_STATE_COMPLETED', [{ text: 'I could not look.' }]],
-  );
-  assert.deepEqual([made, (await app.client.approvals.list({})).body], [[], []]);
-});
+      ],
+      module: { approvalPolicy: { decide: async () => 'Required' } },
+      script: [
+        { when: { tool: 'look' }, reply: { text: 'I could not look.' } },
+        { reply: { toolCalls: [{ name: 'look', arguments: {} }] } },
+      ],
+      agents: [{ name: 'seer', toolNames: ['look'] }],
+      host: { A2A: { Agents: ['seer'] } },
+    });
+    const task = await send(app, 'Look', {}, { agent: 'seer' });
+    assert.deepEqual(
+      [task.status.state, task.artifacts?.[0]?.parts],
+      ['TASK_STATE_COMPLETED', [{ text: 'I could not look.' }]],
+    );
+    assert.deepEqual([made, (await app.client.approvals.list({})).body], [[], []]);
+  },
+);

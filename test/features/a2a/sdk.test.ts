@@ -66,7 +66,9 @@ for (const version of ['1.0', '0.3'] as const)
 
     let text = '';
     const states: number[] = [];
-    for await (const { payload } of client.sendMessageStream(request('slowly', `slowly-${version}`)) as AsyncIterable<Wire>) {
+    for await (const { payload } of client.sendMessageStream(
+      request('slowly', `slowly-${version}`),
+    ) as AsyncIterable<Wire>) {
       if (payload.$case === 'task' || payload.$case === 'statusUpdate') states.push(payload.value.status.state);
       else text = (payload.value.append ? text : '') + payload.value.artifact.parts[0].content.value;
     }
@@ -77,7 +79,9 @@ for (const version of ['1.0', '0.3'] as const)
     const cut = new AbortController();
     let id = '';
     try {
-      const events = client.sendMessageStream(request('wait', `wait-${version}`), { signal: cut.signal }) as AsyncIterable<Wire>;
+      const events = client.sendMessageStream(request('wait', `wait-${version}`), {
+        signal: cut.signal,
+      }) as AsyncIterable<Wire>;
       for await (const { payload } of events) {
         if (payload.$case === 'task') id = payload.value.id;
         else cut.abort();
@@ -102,7 +106,12 @@ for (const version of ['1.0', '0.3'] as const)
       for await (const _event of client.resubscribeTask({ tenant: '', id } as Wire)) assert.fail('nothing is told');
     }, named('UnsupportedOperationError'));
     if (version === '0.3') return;
-    const { tasks, totalSize, nextPageToken } = (await client.listTasks({ tenant: '', contextId: '', status: 0, pageToken: '' } as Wire)) as Wire;
+    const { tasks, totalSize, nextPageToken } = (await client.listTasks({
+      tenant: '',
+      contextId: '',
+      status: 0,
+      pageToken: '',
+    } as Wire)) as Wire;
     assert.deepEqual([tasks.length, totalSize, nextPageToken], [3, 3, '']);
     assert.equal(tasks[0].id, id);
   });

@@ -12,9 +12,7 @@ forEachHttpService('A2A-27 A2A-28 the state of a task is that of its run, and sa
       { when: { message: 'leak' }, reply: { text: 'my secret-word' } },
       { reply: { text: 'Done.' } },
     ],
-    agents: [
-      { name: 'typed', model: { provider: 'demo', model: 'demo-1', responseFormat: { kind: 'Json' } } },
-    ],
+    agents: [{ name: 'typed', model: { provider: 'demo', model: 'demo-1', responseFormat: { kind: 'Json' } } }],
     service: {
       ContentGuard: { Pattern: { DeniedTerms: ['secret-word'] } },
     },
@@ -40,8 +38,7 @@ forEachHttpService('A2A-27 A2A-28 the state of a task is that of its run, and sa
   const leaked = await send(app, 'leak');
   assert.equal(leaked.status.state, 'TASK_STATE_FAILED');
   const open1 = await working(app);
-  const states = async (status: string) =>
-    (await result(app, 'ListTasks', { status })).tasks.map(({ id }: Wire) => id);
+  const states = async (status: string) => (await result(app, 'ListTasks', { status })).tasks.map(({ id }: Wire) => id);
   assert.deepEqual(await states('TASK_STATE_COMPLETED'), [done.id]);
   assert.deepEqual(await states('TASK_STATE_FAILED'), [leaked.id, failed.id]);
   assert.deepEqual(await states('TASK_STATE_REJECTED'), [rejected.id]);
@@ -53,82 +50,101 @@ forEachHttpService('A2A-27 A2A-28 the state of a task is that of its run, and sa
   assert.deepEqual(await states('TASK_STATE_CANCELED'), [open1.id]);
 });
 
-forEachHttpService('A2A-30 a task is there for the credential that made it, at its agent, and for nobody else', async (open) => {
-  const app = await openA2A(open, {
-    agents: [{ name: 'other' }],
-    host: { Tenancy: { Enabled: true }, A2A: { Agents: ['helper', 'other'] } },
-  });
-  const acme = app.inTenant('acme');
-  for (const name of ['helper', 'other'])
-    await acme.agents.create({ body: { name, model: { provider: 'demo', model: 'demo-1' } } });
-  const [one, two] = [await keyFor(app, 'one'), await keyFor(app, 'two')];
-  const theirs = await keyFor({ client: acme }, 'one');
-  const task = await working(app, { token: one });
-  const native = (
-    await app.client.runs.start({ params: { name: 'helper' }, body: { message: 'Hi', stream: false } })
-  ).headers['x-run-id'];
-  const missing = [-32001, 'TASK_NOT_FOUND'];
-  for (const [id, options] of [
-    [task.id, { token: two }],
-    [task.id, { token: one, agent: 'other' }],
-    [task.id, { token: theirs }],
-    [task.id, {}],
-    [native, { token: one }],
-    [native, {}],
-    ['0199f3a0-1c2d-7e3f-8a4b-5c6d7e8f9a0b', { token: one }],
-    ['nothing', { token: one }],
-    ["' or 1=1 --", { token: one }],
-  ] as const) {
-    for (const method of ['GetTask', 'CancelTask'])
-      assert.deepEqual(await refusalOf(app, method, { id }, options), missing, `${method} ${id}`);
-    const headers = { accept: 'text/event-stream' };
-    assert.deepEqual(await refusalOf(app, 'SubscribeToTask', { id }, { ...options, headers }), missing);
-  }
-  for (const options of [{ token: two }, { token: theirs }, {}, { token: one, agent: 'other' }])
-    assert.deepEqual((await result(app, 'ListTasks', {}, options)).tasks, []);
-  assert.equal((await result(app, 'GetTask', { id: task.id.toUpperCase() }, { token: one })).id, task.id);
-  assert.equal((await result(app, 'ListTasks', {}, { token: one })).totalSize, 1);
-});
+forEachHttpService(
+  'A2A-30 a task is there for the credential that made it, at its agent, and for nobody else',
+  async (open) => {
+    const app = await openA2A(open, {
+      agents: [{ name: 'other' }],
+      host: { Tenancy: { Enabled: true }, A2A: { Agents: ['helper', 'other'] } },
+    });
+    const acme = app.inTenant('acme');
+    for (const name of ['helper', 'other'])
+      await acme.agents.create({ body: { name, model: { provider: 'demo', model: 'demo-1' } } });
+    const [one, two] = [await keyFor(app, 'one'), await keyFor(app, 'two')];
+    const theirs = await keyFor({ client: acme }, 'one');
+    const task = await working(app, { token: one });
+    const native = (await app.client.runs.start({ params: { name: 'helper' }, body: { message: 'Hi', stream: false } }))
+      .headers['x-run-id'];
+    const missing = [-32001, 'TASK_NOT_FOUND'];
+    for (const [id, options] of [
+      [task.id, { token: two }],
+      [task.id, { token: one, agent: 'other' }],
+      [task.id, { token: theirs }],
+      [task.id, {}],
+      [native, { token: one }],
+      [native, {}],
+      ['0199f3a0-1c2d-7e3f-8a4b-5c6d7e8f9a0b', { token: one }],
+      ['nothing', { token: one }],
+      ["' or 1=1 --", { token: one }],
+    ] as const) {
+      for (const method of ['GetTask', 'CancelTask'])
+        assert.deepEqual(await refusalOf(app, method, { id }, options), missing, `${method} ${id}`);
+      const headers = { accept: 'text/event-stream' };
+      assert.deepEqual(await refusalOf(app, 'SubscribeToTask', { id }, { ...options, headers }), missing);
+    }
+    for (const options of [{ token: two }, { token: theirs }, {}, { token: one, agent: 'other' }])
+      assert.deepEqual((await result(app, 'ListTasks', {}, options)).tasks, []);
+    assert.equal((await result(app, 'GetTask', { id: task.id.toUpperCase() }, { token: one })).id, task.id);
+    assert.equal((await result(app, 'ListTasks', {}, { token: one })).totalSize, 1);
+  },
+);
 
-forEachHttpService('A2A-31 tasks are listed by their last change, in pages that neither skip nor repeat', async (open) => {
-  const app = await openA2A(open);
-  const made: Wire[] = [];
-  for (let nth = 0; nth < 5; nth += 1) {
-    made.push(await send(app, 'Hi', nth === 3 ? { contextId: 'one' } : {}));
+forEachHttpService(
+  'A2A-31 tasks are listed by their last change, in pages that neither skip nor repeat',
+  async (open) => {
+    const app = await openA2A(open);
+    const made: Wire[] = [];
+    for (let nth = 0; nth < 5; nth += 1) {
+      made.push(await send(app, 'Hi', nth === 3 ? { contextId: 'one' } : {}));
+      await app.clock.advance(1000);
+    }
+    const slow = await working(app);
     await app.clock.advance(1000);
-  }
-  const slow = await working(app);
-  await app.clock.advance(1000);
-  made.push(await send(app, 'Hi'));
-  await app.clock.advance(1000);
-  made.push(await result(app, 'CancelTask', { id: slow.id }));
-  const newest = made.map(({ id }) => id).reverse();
-  const all = await result(app, 'ListTasks', {});
-  assert.deepEqual(all.tasks.map(({ id }: Wire) => id), newest);
-  assert.deepEqual([all.totalSize, all.pageSize, all.nextPageToken], [7, 7, '']);
-  assert.ok(all.tasks.every((task: Wire) => !('artifacts' in task)));
-  const paged: string[] = [];
-  for (let pageToken = '', pages = 0; pages === 0 || pageToken !== ''; pages += 1) {
-    const page = await result(app, 'ListTasks', { pageSize: 3, pageToken, includeArtifacts: true, historyLength: 0 });
-    assert.deepEqual([page.totalSize, page.pageSize], [7, Math.min(3, 7 - 3 * pages)]);
-    assert.ok(page.tasks.every((task: Wire) => task.history === undefined));
-    paged.push(...page.tasks.map(({ id }: Wire) => id));
-    pageToken = page.nextPageToken;
-  }
-  assert.deepEqual(paged, newest);
-  const whole = await result(app, 'ListTasks', { contextId: 'one', includeArtifacts: true });
-  assert.deepEqual(whole.tasks.map(({ id, artifacts }: Wire) => [id, artifacts.length]), [[made[3].id, 1]]);
-  assert.equal((await result(app, 'ListTasks', { contextId: 'two' })).totalSize, 0);
-  const since = made[3].status.timestamp;
-  const later = await result(app, 'ListTasks', { statusTimestampAfter: since });
-  assert.deepEqual(later.tasks.map(({ id }: Wire) => id), newest.slice(0, 3));
-  for (const pageSize of [0, -5]) assert.equal((await result(app, 'ListTasks', { pageSize })).tasks.length, 1);
-  assert.equal((await result(app, 'ListTasks', { pageSize: 1000 })).tasks.length, 7);
-  for (const bad of ['x', 'MTIz', '....', 'a'.repeat(500)])
-    assert.deepEqual(await refusalOf(app, 'ListTasks', { pageToken: bad }), [-32602, 'PAGE_TOKEN_INVALID'], bad);
-  for (const bad of [{ status: 'WORKING' }, { pageSize: 'ten' }, { statusTimestampAfter: 'yesterday' }, { historyLength: -1 }])
-    assert.deepEqual(await refusalOf(app, 'ListTasks', bad), [-32602, 'INVALID_PARAMS'], JSON.stringify(bad));
-});
+    made.push(await send(app, 'Hi'));
+    await app.clock.advance(1000);
+    made.push(await result(app, 'CancelTask', { id: slow.id }));
+    const newest = made.map(({ id }) => id).reverse();
+    const all = await result(app, 'ListTasks', {});
+    assert.deepEqual(
+      all.tasks.map(({ id }: Wire) => id),
+      newest,
+    );
+    assert.deepEqual([all.totalSize, all.pageSize, all.nextPageToken], [7, 7, '']);
+    assert.ok(all.tasks.every((task: Wire) => !('artifacts' in task)));
+    const paged: string[] = [];
+    for (let pageToken = '', pages = 0; pages === 0 || pageToken !== ''; pages += 1) {
+      const page = await result(app, 'ListTasks', { pageSize: 3, pageToken, includeArtifacts: true, historyLength: 0 });
+      assert.deepEqual([page.totalSize, page.pageSize], [7, Math.min(3, 7 - 3 * pages)]);
+      assert.ok(page.tasks.every((task: Wire) => task.history === undefined));
+      paged.push(...page.tasks.map(({ id }: Wire) => id));
+      pageToken = page.nextPageToken;
+    }
+    assert.deepEqual(paged, newest);
+    const whole = await result(app, 'ListTasks', { contextId: 'one', includeArtifacts: true });
+    assert.deepEqual(
+      whole.tasks.map(({ id, artifacts }: Wire) => [id, artifacts.length]),
+      [[made[3].id, 1]],
+    );
+    assert.equal((await result(app, 'ListTasks', { contextId: 'two' })).totalSize, 0);
+    const since = made[3].status.timestamp;
+    const later = await result(app, 'ListTasks', { statusTimestampAfter: since });
+    assert.deepEqual(
+      later.tasks.map(({ id }: Wire) => id),
+      newest.slice(0, 3),
+    );
+    for (const pageSize of [0, -5]) assert.equal((await result(app, 'ListTasks', { pageSize })).tasks.length, 1);
+    assert.equal((await result(app, 'ListTasks', { pageSize: 1000 })).tasks.length, 7);
+    for (const bad of ['x', 'MTIz', '....', 'a'.repeat(500)])
+      assert.deepEqual(await refusalOf(app, 'ListTasks', { pageToken: bad }), [-32602, 'PAGE_TOKEN_INVALID'], bad);
+    for (const bad of [
+      { status: 'WORKING' },
+      { pageSize: 'ten' },
+      { statusTimestampAfter: 'yesterday' },
+      { historyLength: -1 },
+    ])
+      assert.deepEqual(await refusalOf(app, 'ListTasks', bad), [-32602, 'INVALID_PARAMS'], JSON.stringify(bad));
+  },
+);
 
 overHttp('A2A-32 a task that is over cannot be canceled, and one that is canceled tells its streams', async (open) => {
   const app = await openA2A(open);

@@ -88,12 +88,18 @@ file('core_operations/test_error_handling', {
   },
   test_malformed_request_rejected_jsonrpc: async (app) => assert.equal(await codeOf(app, 'SendMessage', {}), -32602),
   test_push_not_supported_jsonrpc: async (app) =>
-    assert.equal(await codeOf(app, 'CreateTaskPushNotificationConfig', { taskId: 't', url: 'https://example.com' }), -32003),
+    assert.equal(
+      await codeOf(app, 'CreateTaskPushNotificationConfig', { taskId: 't', url: 'https://example.com' }),
+      -32003,
+    ),
   // The kit takes any error here; this service answers with that for a card that is not configured (A2A-14).
   test_extended_card_not_supported_jsonrpc: async (app) =>
     assert.equal(await codeOf(app, 'GetExtendedAgentCard', {}), -32007),
   'VER-SERVER-002 an unsupported version is VersionNotSupportedError': async (app) =>
-    assert.equal(await codeOf(app, 'SendMessage', { message: message('Hi') }, { headers: { 'a2a-version': '99.0' } }), -32009),
+    assert.equal(
+      await codeOf(app, 'SendMessage', { message: message('Hi') }, { headers: { 'a2a-version': '99.0' } }),
+      -32009,
+    ),
 });
 
 file('core_operations/test_task_lifecycle', {
@@ -136,7 +142,10 @@ file('core_operations/test_task_history, test_multi_stream', {
     const history = async (historyLength?: number) => (await result(app, 'GetTask', { id, historyLength })).history;
     assert.deepEqual([await history(0), (await history(1)).length], [undefined, 1]);
     const told = await history();
-    assert.deepEqual(told.map(({ role }: Wire) => role), ['ROLE_USER', 'ROLE_AGENT']);
+    assert.deepEqual(
+      told.map(({ role }: Wire) => role),
+      ['ROLE_USER', 'ROLE_AGENT'],
+    );
     assert.deepEqual(told[0].parts, [{ text: 'What was said' }]);
   },
   'CORE-HIST-003 historyLength=0 on SendMessage omits history from the response': async (app) => {
@@ -199,13 +208,22 @@ file('agent_card/test_agent_card_caching, requirements/agent_card', {
 });
 
 file('jsonrpc/test_json_rpc_compliance, jsonrpc/test_protocol_violations (0.3)', {
-  test_rejects_malformed_json: async (app) => assert.equal((await post(app, '{"jsonrpc": "2.0",')).body.error.code, -32700),
+  test_rejects_malformed_json: async (app) =>
+    assert.equal((await post(app, '{"jsonrpc": "2.0",')).body.error.code, -32700),
   test_rejects_invalid_json_rpc_requests: async (app) => {
-    for (const bad of [{}, { jsonrpc: '2.0' }, { method: 'message/send', id: 1 }, { jsonrpc: '3.0', method: 'x', id: 1 }])
+    for (const bad of [
+      {},
+      { jsonrpc: '2.0' },
+      { method: 'message/send', id: 1 },
+      { jsonrpc: '3.0', method: 'x', id: 1 },
+    ])
       assert.equal((await post(app, JSON.stringify(bad))).body.error.code, -32600);
   },
   test_rejects_unknown_method: async (app) =>
-    assert.equal((await rpc(app, 'nonexistent/method', {}, { headers: { 'a2a-version': '0.3' } })).body.error.code, -32601),
+    assert.equal(
+      (await rpc(app, 'nonexistent/method', {}, { headers: { 'a2a-version': '0.3' } })).body.error.code,
+      -32601,
+    ),
   test_rejects_invalid_params: async (app) =>
     assert.equal((await rpc(app, 'message/send', {}, { headers: { 'a2a-version': '0.3' } })).body.error.code, -32602),
   test_duplicate_request_ids: async (app) => {
