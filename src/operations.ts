@@ -9,6 +9,7 @@ import { jobOperations } from './features/jobs/jobs.operations.ts';
 import { judgeOperations } from './features/judges/judges.operations.ts';
 import { mcpEndpointOperations } from './features/mcp-endpoint/mcp-endpoint.operations.ts';
 import { modelOperations } from './features/models/models.operations.ts';
+import { chatCompletionOperations, openAiModelOperations } from './features/openai/openai.operations.ts';
 import { diagnosticsOperations } from './features/platform/diagnostics.operations.ts';
 import { metaOperations } from './features/platform/meta.operations.ts';
 import { policyTestOperations } from './features/policy-tests/policy-tests.operations.ts';
@@ -64,6 +65,8 @@ export const operations = {
   emergency: emergencyOperations,
   retention: retentionOperations,
   dataSubjects: dataSubjectOperations,
+  openAiModels: openAiModelOperations,
+  chatCompletions: chatCompletionOperations,
   diagnostics: diagnosticsOperations,
   meta: metaOperations,
 } as const;

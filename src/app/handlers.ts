@@ -6,6 +6,7 @@ import { jobsFeature } from '../features/jobs/index.ts';
 import { judgesFeature } from '../features/judges/index.ts';
 import type { mcpEndpointFeature } from '../features/mcp-endpoint/index.ts';
 import type { modelsFeature } from '../features/models/index.ts';
+import { openAiFeature } from '../features/openai/index.ts';
 import { diagnosticsService, type platformFeature } from '../features/platform/index.ts';
 import { policyTestsFeature } from '../features/policy-tests/index.ts';
 import { replaysFeature } from '../features/replays/index.ts';
@@ -87,6 +88,14 @@ export const apiHandlers = (parts: HandlerParts): ApiHandlers<typeof operations>
   const { retention, webhooks, runs, triggers, a2a, worker } = execution;
   const { Service } = base.config;
   const { log, now } = base;
+  const openAi = openAiFeature({
+    ...base,
+    launch: runs.launch,
+    answers: runs.answers,
+    agents: agents.known,
+    agentExists: agents.exists,
+    files: { keep: attachments.keep, named: attachments.runs.named },
+  });
   return {
     agents: agents.handlers,
     runs: runs.handlers,
@@ -160,6 +169,8 @@ export const apiHandlers = (parts: HandlerParts): ApiHandlers<typeof operations>
     }).handlers,
     mcpEndpoint: parts.mcpEndpoint.handlers,
     audit: auditFeature({ ...base, signingKeyFile: opened.signingKeyFile, shared: opened.shared }).handlers,
+    openAiModels: openAi.models,
+    chatCompletions: openAi.chatCompletions,
     diagnostics: diagnosticsOf(parts),
     meta: platform.meta,
   };

@@ -1,4 +1,12 @@
-import { AcpError, type ErrorCode, type ErrorDetails, isErrorCode, type Problem } from '../contract/errors.ts';
+import {
+  AcpError,
+  type ErrorCode,
+  type ErrorDetails,
+  errorTable,
+  isErrorCode,
+  type Problem,
+} from '../contract/errors.ts';
+import { readOpenAiError } from '../contract/openai-error.ts';
 import { isRecord } from '../contract/record.ts';
 
 /** An error answer of the service, with the problem details as they were sent. */
@@ -39,6 +47,21 @@ const extensions = (problem: Readonly<Record<string, unknown>>): ErrorDetails =>
 
 /** Reads an error answer; a body that is no problem document (a proxy's page) is described by its status. */
 export const problemError = (status: number, body: unknown, instance: string, runId?: string): ProblemError => {
+  const told = readOpenAiError(body);
+  if (told !== null) {
+    const code = isErrorCode(told.code) ? told.code : fallbackCode(status);
+    const { title } = errorTable[code];
+    const problem = {
+      type: `urn:acp:problem:${code}`,
+      title,
+      status,
+      detail: told.message,
+      instance,
+      code,
+      requestId: '',
+    };
+    return new ProblemError(code, problem, runId === undefined ? {} : { runId });
+  }
   if (!isRecord(body) || typeof body['detail'] !== 'string') {
     const code = fallbackCode(status);
     const detail = `The service answered ${status} without an explanation.`;

@@ -52,6 +52,8 @@ export interface Operation {
   /** The audit entry that a call writes together with its change; left out: it changes nothing that is audited. */
   readonly audit?: OperationAudit;
   readonly cli?: CliShape;
+  /** Errors are told as clients of another API know them; left out: as problem details. All below its first path segment are. */
+  readonly envelope?: 'OpenAi';
 }
 
 export interface OperationAudit {
@@ -130,8 +132,9 @@ type Replies<R> = {
 /** An event of a server-sent stream. `id` is the sequence in the run's log; the `error` frame has none. */
 export interface Frame {
   readonly id?: number;
+  /** Empty: the frame has data alone. */
   readonly event: string;
-  /** JSON text on one line. */
+  /** On one line; JSON, apart from the words that end a stream of another API. */
   readonly data: string;
 }
 

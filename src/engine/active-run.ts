@@ -7,6 +7,8 @@ import {
   type AttachmentReference,
   type ChatMessage,
   earlierModelCalls,
+  type GivenContext,
+  historyOf,
   type KeptSummary,
   type LoadedAttachments,
   noAttachments,
@@ -78,6 +80,15 @@ export interface RunPlan {
   readonly nextSequence: number;
   /** Where the turn goes on; null: it begins with the message. With it a message is the user's next one. */
   readonly resume: TurnResume | null;
+  /** Null: the run has what its message, its session and its agent say. */
+  readonly given: GivenContext | null;
+  /**
+   * True: nobody can be asked for an approval. Without a session a call for the client's program ends such a run, whose
+   * caller has the conversation and goes on with another one.
+   */
+  readonly asksNobody: boolean;
+  /** Written with the row of the run, or not at all. */
+  readonly opening: readonly Statement[];
   /** The closed run whose turn this one goes on with. */
   readonly continuedFromRunId: string | null;
   /** Where the tree counts against quotas while runs are not recorded; null: it has a row, or is not counted. */
@@ -215,6 +226,11 @@ export class ActiveRun {
 
   get id(): string {
     return this.plan.id;
+  }
+
+  /** What went before the messages of this turn. */
+  get history(): readonly ChatMessage[] {
+    return historyOf(this);
   }
 
   get depth(): number {

@@ -1,10 +1,11 @@
 import type { ServerResponse } from 'node:http';
 import { pipeline } from 'node:stream/promises';
-import { AcpError, toProblem } from '../contract/errors.ts';
+import { AcpError } from '../contract/errors.ts';
 import type { FileReply } from '../contract/operation.ts';
 import type { ClientAddress } from '../core/caller/client-address.ts';
 import type { Logger } from '../core/logger.ts';
 import { discardRest, hasBody } from './body.ts';
+import { type ErrorEnvelope, problemEnvelope } from './envelopes.ts';
 import { protectiveHeaders } from './protective-headers.ts';
 
 /** One request and the response it gets. Answers are written to Node's response directly: one path for all of them. */
@@ -18,6 +19,8 @@ export interface Exchange {
   readonly headers: Readonly<Record<string, string>> | null;
   /** Tells the log where the request came from; null: it is not told. */
   readonly clientAddress: ClientAddress | null;
+  /** How errors are told here; left out: as problem details. */
+  readonly envelope?: ErrorEnvelope;
 }
 
 export type HeaderFields = Readonly<Record<string, string>>;
@@ -113,8 +116,8 @@ export const sendFile = async (
   }
 };
 
-const problemHeaders = (error: AcpError): Record<string, string> => {
-  const headers: Record<string, string> = { 'content-type': 'application/problem+json' };
+const refusalHeaders = (error: AcpError): Record<string, string> => {
+  const headers: Record<string, string> = {};
   const { retryAfterMs, runId } = error.details;
   if (retryAfterMs !== undefined) headers['retry-after'] = String(Math.max(0, Math.ceil(retryAfterMs / 1000)));
   else if (error.status === 503 || error.status === 429) headers['retry-after'] = String(defaultRetryAfterSeconds);
@@ -144,7 +147,7 @@ const logProblem = (exchange: Exchange, error: AcpError, cause: unknown, log: Lo
 };
 
 /**
- * Answers with problem details. An error that is not an `AcpError` is a bug: the caller learns the request id, the log
+ * Answers with an error, as problem details or as the route has it. One that is not an `AcpError` is a bug: the caller learns the request id, the log
  * the rest. Causes go to the log only.
  */
 export const sendProblem = (exchange: Exchange, error: unknown, log: Logger, fields?: HeaderFields): void => {
@@ -154,6 +157,6 @@ export const sendProblem = (exchange: Exchange, error: unknown, log: Logger, fie
       : new AcpError('internal', 'The service failed. The request id is in its log.', { cause: error });
   if (refusal.cause !== undefined || refusal.code === 'internal')
     logProblem(exchange, refusal, refusal.cause ?? refusal, log);
-  const problem = toProblem(refusal, exchange.path, exchange.requestId);
-  sendBytes(exchange, refusal.status, { ...problemHeaders(refusal), ...fields }, JSON.stringify(problem));
+  const { headers, body } = (exchange.envelope ?? problemEnvelope)(refusal, exchange);
+  sendBytes(exchange, refusal.status, { ...headers, ...refusalHeaders(refusal), ...fields }, JSON.stringify(body));
 };

@@ -21,7 +21,7 @@ export const addHealthRoutes = (app: FastifyInstance, { health, livePath, readyP
   if (livePath !== null)
     app.get(livePath, (request, reply) => {
       reply.hijack();
-      sendJson(exchangeOf(request, reply, null), 200, undefined, { status: 'Healthy' });
+      sendJson(exchangeOf(request, reply), 200, undefined, { status: 'Healthy' });
     });
   if (readyPath !== null)
     app.get(readyPath, async (request, reply) => {
@@ -29,6 +29,6 @@ export const addHealthRoutes = (app: FastifyInstance, { health, livePath, readyP
       const { status } = await health().catch((): HealthState => ({ status: 'Unhealthy' }));
       const ready = status === 'Healthy' || status === 'Degraded';
       const fields = ready ? undefined : { 'retry-after': retryAfterSeconds };
-      sendJson(exchangeOf(request, reply, null), ready ? 200 : 503, fields, { status });
+      sendJson(exchangeOf(request, reply), ready ? 200 : 503, fields, { status });
     });
 };

@@ -25,7 +25,7 @@ export const addMetricsRoute = (
     reply.hijack();
     // Scrapers come as often as they are told to.
     const options = { authenticate, prefix: '', limit: null, log };
-    const asking = new HttpCaller(options, request.raw, exchangeOf(request, reply, null));
+    const asking = new HttpCaller(options, request.raw, exchangeOf(request, reply));
     try {
       const { tenantId } = await dispatch.admit(
         asking,

@@ -52,13 +52,13 @@ const isCredentialProblem = (error: unknown): boolean =>
 
 /** `GET /openapi.json` for readers, and the page `/docs` that shows it, which holds no data of its own. */
 export const addReferenceRoutes = (app: FastifyInstance, options: ReferenceOptions): void => {
-  const { dispatch, prefix, version, title, cors } = options;
+  const { dispatch, prefix, version, title } = options;
   let document: Buffer | undefined;
   const files = new Map<string, Buffer>();
 
   const sendDocument = async (asking: HttpCaller): Promise<void> => {
     await dispatch.admit(asking, { role: 'Reader', scope: null }, 'The description');
-    document ??= Buffer.from(JSON.stringify(buildOpenApi(dispatch.entries, { version, prefix, title })));
+    document ??= Buffer.from(JSON.stringify(buildOpenApi(options.entries, { version, prefix, title })));
     sendBytes(asking.exchange, 200, { 'content-type': 'application/json', 'cache-control': 'no-cache' }, document);
   };
 
@@ -76,7 +76,7 @@ export const addReferenceRoutes = (app: FastifyInstance, options: ReferenceOptio
   const add = (path: string, send: (asking: HttpCaller) => Promise<void>): void => {
     app.get(prefix + path, async (request: FastifyRequest, reply: FastifyReply) => {
       reply.hijack();
-      const asking = new HttpCaller(options, request.raw, exchangeOf(request, reply, cors, options.clientAddress));
+      const asking = new HttpCaller(options, request.raw, exchangeOf(request, reply, options));
       await send(asking).catch((error: unknown) => refuse(asking, request, error, options));
     });
   };

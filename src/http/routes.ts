@@ -8,16 +8,20 @@ import type { Telemetry } from '../core/telemetry/telemetry.ts';
 import { type Exchange, type HeaderFields, sendEmpty, sendFile, sendJson, sendProblem } from './answer.ts';
 import { discardRest, RequestAbortedError } from './body.ts';
 import { type Cors, isPreflight } from './cors.ts';
+import type { EnvelopeOf } from './envelopes.ts';
 import { type CallerOptions, HttpCall, type HttpCaller, routeOf } from './http-call.ts';
 import type { StreamHub } from './streams.ts';
 import { targetPath } from './target.ts';
 
 export interface RouteOptions extends CallerOptions {
   readonly dispatch: Dispatch;
+  /** Those of the dispatch that this server offers. */
+  readonly entries: readonly OperationEntry[];
   readonly log: Logger;
   readonly cors: Cors | null;
   readonly clientAddress: ClientAddress | null;
   readonly streams: StreamHub;
+  readonly envelopeOf: EnvelopeOf;
   readonly telemetry: Telemetry;
 }
 
@@ -34,19 +38,31 @@ const sendReply = (
   return undefined;
 };
 
+interface ExchangeOptions {
+  readonly cors: Cors | null;
+  readonly clientAddress: ClientAddress | null;
+  readonly envelopeOf: EnvelopeOf;
+}
+
+const bareExchange: ExchangeOptions = { cors: null, clientAddress: null, envelopeOf: () => undefined };
+
 export const exchangeOf = (
   request: FastifyRequest,
   reply: FastifyReply,
-  cors: Cors | null,
-  clientAddress: ClientAddress | null = null,
-): Exchange => ({
-  raw: reply.raw,
-  requestId: request.id,
-  method: request.raw.method ?? '',
-  path: targetPath(request.raw.url ?? '/'),
-  headers: cors === null ? null : cors.fieldsFor(request.raw),
-  clientAddress,
-});
+  { cors, clientAddress, envelopeOf }: ExchangeOptions = bareExchange,
+): Exchange => {
+  const path = targetPath(request.raw.url ?? '/');
+  const envelope = envelopeOf(path);
+  return {
+    raw: reply.raw,
+    requestId: request.id,
+    method: request.raw.method ?? '',
+    path,
+    headers: cors === null ? null : cors.fieldsFor(request.raw),
+    clientAddress,
+    ...(envelope === undefined ? {} : { envelope }),
+  };
+};
 
 /** Answers with what a caller is told of an error; one that is gone is told nothing. */
 export const refuse = (
@@ -106,7 +122,11 @@ const methodsFor = (entries: readonly OperationEntry[]): ((path: string) => read
 };
 
 const refuseUnknown = ({ raw }: FastifyRequest, exchange: Exchange, log: Logger): void => {
-  sendProblem(exchange, new AcpError('not-found', 'There is nothing at this path.'), log);
+  const error =
+    exchange.envelope === undefined
+      ? new AcpError('not-found', 'There is nothing at this path.')
+      : new AcpError('unknown-url', `Unknown request URL: ${exchange.method} ${exchange.path}.`);
+  sendProblem(exchange, error, log);
   discardRest(raw);
 };
 
@@ -115,7 +135,7 @@ const hasEmptyParameter = ({ params }: FastifyRequest): boolean => Object.values
 
 /** One route for each operation of the table. */
 export const addOperationRoutes = (app: FastifyInstance, options: RouteOptions): void => {
-  for (const entry of options.dispatch.entries) {
+  for (const entry of options.entries) {
     const route = routeOf(entry);
     app.route({
       method: entry.operation.method,
@@ -123,7 +143,7 @@ export const addOperationRoutes = (app: FastifyInstance, options: RouteOptions):
       // Ahead of what the framework does with bodies, which is not for it to read.
       onRequest: (request, reply) => {
         reply.hijack();
-        const exchange = exchangeOf(request, reply, options.cors, options.clientAddress);
+        const exchange = exchangeOf(request, reply, options);
         if (hasEmptyParameter(request)) refuseUnknown(request, exchange, options.log);
         else void serve(options, entry, request, new HttpCall(options, route, request, exchange));
       },
@@ -140,10 +160,10 @@ export const addFallback = (
   options: RouteOptions,
   pageMethods: (path: string) => readonly string[],
 ): void => {
-  const operationMethods = methodsFor(options.dispatch.entries);
+  const operationMethods = methodsFor(options.entries);
   app.setNotFoundHandler((request, reply) => {
     reply.hijack();
-    const exchange = exchangeOf(request, reply, options.cors, options.clientAddress);
+    const exchange = exchangeOf(request, reply, options);
     const methods = exchange.path.startsWith(options.prefix)
       ? [...operationMethods(exchange.path.slice(options.prefix.length)), ...pageMethods(exchange.path)]
       : pageMethods(exchange.path);

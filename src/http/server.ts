@@ -2,14 +2,15 @@ import type { IncomingMessage, ServerResponse } from 'node:http';
 import { type FastifyError, type FastifyInstance, fastify } from 'fastify';
 import { AcpError } from '../contract/errors.ts';
 import type { ClientAddress } from '../core/caller/client-address.ts';
-import type { Dispatch } from '../core/dispatch.ts';
+import type { Dispatch, OperationEntry } from '../core/dispatch.ts';
 import { newId } from '../core/ids.ts';
 import type { Logger } from '../core/logger.ts';
 import { noTelemetry } from '../core/telemetry/telemetry.ts';
-import { sendProblem } from './answer.ts';
+import { type Exchange, sendProblem } from './answer.ts';
 import { discardRest } from './body.ts';
 import { answerClientError } from './client-errors.ts';
 import { createCors } from './cors.ts';
+import { type EnvelopeOf, envelopesOf } from './envelopes.ts';
 import { addHealthRoutes, type HealthState } from './health.ts';
 import type { CallerOptions } from './http-call.ts';
 import { addMetricsRoute, type MetricsOptions } from './metrics.ts';
@@ -22,6 +23,8 @@ import { targetPath } from './target.ts';
 
 export interface HttpServerOptions extends Pick<CallerOptions, 'authenticate'> {
   readonly dispatch: Dispatch;
+  /** Operations that have a route; left out: all. */
+  readonly offers?: (entry: OperationEntry) => boolean;
   /** Mount point, such as `/acp`; empty for the root. */
   readonly prefix: string;
   readonly version: string;
@@ -61,7 +64,7 @@ const fromFramework = (error: FastifyError): unknown => {
 
 /** HTTP/1.1 asks for it of every request: without a name nothing tells which service is meant. */
 const refuseHostless = (request: IncomingMessage, raw: ServerResponse, log: Logger): void => {
-  const exchange = {
+  const exchange: Exchange = {
     raw,
     requestId: newId(),
     method: request.method ?? '',
@@ -73,7 +76,12 @@ const refuseHostless = (request: IncomingMessage, raw: ServerResponse, log: Logg
   discardRest(request);
 };
 
-const createApp = (limits: ConnectionLimits, log: Logger): { app: FastifyInstance; node: NodeServer } => {
+const createApp = (
+  limits: ConnectionLimits,
+  log: Logger,
+  envelopeOf: EnvelopeOf,
+): { app: FastifyInstance; node: NodeServer } => {
+  const bare = { cors: null, clientAddress: null, envelopeOf };
   let node: NodeServer | undefined;
   const app = fastify({
     serverFactory: (handler) => {
@@ -90,7 +98,7 @@ const createApp = (limits: ConnectionLimits, log: Logger): { app: FastifyInstanc
     frameworkErrors: (_error, request, reply) => {
       reply.hijack();
       const error = new AcpError('validation-failed', 'The path is not correctly percent-encoded.');
-      sendProblem(exchangeOf(request, reply, null), error, log);
+      sendProblem(exchangeOf(request, reply, bare), error, log);
       discardRest(request.raw);
     },
     // Parameters may be as long as the request line, since their schemas say what is too long; the query is parsed
@@ -103,7 +111,7 @@ const createApp = (limits: ConnectionLimits, log: Logger): { app: FastifyInstanc
   app.addContentTypeParser('*', (_request, _payload, done) => done(null));
   app.setErrorHandler<FastifyError>((error, request, reply) => {
     reply.hijack();
-    sendProblem(exchangeOf(request, reply, null), fromFramework(error), log);
+    sendProblem(exchangeOf(request, reply, bare), fromFramework(error), log);
     discardRest(request.raw);
   });
   return { app, node };
@@ -113,12 +121,16 @@ const createApp = (limits: ConnectionLimits, log: Logger): { app: FastifyInstanc
 export const createHttpServer = (options: HttpServerOptions): HttpServer => {
   const limits = { ...defaultConnectionLimits, ...defaultStreamLimits, ...options.limits };
   const prefix = options.prefix.replace(/\/+$/, '');
-  const { app, node } = createApp(limits, options.log);
+  const envelopeOf = envelopesOf(options.dispatch.entries, prefix);
+  const { app, node } = createApp(limits, options.log, envelopeOf);
   const { requestLimit = null } = options;
   const telemetry = options.metrics?.telemetry ?? noTelemetry();
   const limit = requestLimit === null ? null : createRequestLimit(requestLimit);
+  const { dispatch, offers = () => true } = options;
   const routes: RouteOptions = {
-    dispatch: options.dispatch,
+    dispatch,
+    entries: dispatch.entries.filter(offers),
+    envelopeOf,
     prefix,
     authenticate: options.authenticate,
     log: options.log,

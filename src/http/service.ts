@@ -43,6 +43,7 @@ export const createService = async (options: Omit<AppOptions, 'mode'>): Promise<
   const app = await createApp({ ...options, mode: 'serve' });
   const server = createHttpServer({
     dispatch: app.dispatch,
+    offers: ({ operation }) => operation.envelope !== 'OpenAi' || Host.OpenAi.Enabled,
     prefix: Host.Prefix,
     version,
     title: 'Agent Control Plane',

@@ -32,10 +32,10 @@ const streamFields = {
   'x-accel-buffering': 'no',
 };
 
-const frameText = (frame: Frame): string =>
-  frame.id === undefined
-    ? `event: ${frame.event}\ndata: ${frame.data}\n\n`
-    : `id: ${frame.id}\nevent: ${frame.event}\ndata: ${frame.data}\n\n`;
+const frameText = ({ id, event, data }: Frame): string => {
+  const named = event === '' ? `data: ${data}\n\n` : `event: ${event}\ndata: ${data}\n\n`;
+  return id === undefined ? named : `id: ${id}\n${named}`;
+};
 
 const dataText = ({ id, data }: Frame): string =>
   id === undefined ? `data: ${data}\n\n` : `id: ${id}\ndata: ${data}\n\n`;

@@ -172,7 +172,7 @@ const attachmentPart = (
 
 const userParts = (contents: readonly ContentPart[], loaded: LoadedAttachments): UserPart[] =>
   contents.flatMap((part): UserPart[] => {
-    if (part.type === 'Text') return [{ type: 'text', text: part.text }];
+    if (part.type === 'Text') return part.text === '' ? [] : [{ type: 'text', text: part.text }];
     if (part.type === 'Document') return [{ type: 'text', text: documentText(part.name, part.text) }];
     return part.type === 'Attachment' ? [attachmentPart(part, loaded)] : [];
   });
@@ -251,12 +251,13 @@ export const toPrompt = (
 
 interface TaskSource {
   readonly messages: readonly ChatMessage[];
-  readonly session: { readonly history: readonly ChatMessage[] } | null;
+  /** What went before them. */
+  readonly history: readonly ChatMessage[];
 }
 
 /** What the user asked for: the run's first input, or the session's last one where the run goes on from another. */
-export const taskMessage = ({ messages, session }: TaskSource): ChatMessage | null =>
-  messages.find(({ role }) => role === 'User') ?? session?.history.findLast(({ role }) => role === 'User') ?? null;
+export const taskMessage = ({ messages, history }: TaskSource): ChatMessage | null =>
+  messages.find(({ role }) => role === 'User') ?? history.findLast(({ role }) => role === 'User') ?? null;
 
 /** The same as text. */
 export const taskText = (run: TaskSource): string =>

@@ -17,6 +17,7 @@ interface HeldRun {
     readonly parent: object | null;
     readonly job: object | null;
     readonly sessionId: string | null;
+    readonly asksNobody: boolean;
     readonly userId: string | null;
     readonly principal: Pick<Principal, 'door'>;
   };
@@ -38,7 +39,8 @@ const clientRefusal = ({ plan }: HeldRun): string | null => {
     return 'client-tool-not-available: a run that another system started has no client.';
   if (plan.parent !== null) return 'client-tool-not-available: an agent that another agent called has no client.';
   if (plan.job !== null) return 'client-tool-not-available: a queued run has no client.';
-  if (plan.sessionId === null) return 'client-tool-needs-session: a run without a session cannot wait for its client.';
+  if (plan.sessionId === null && !plan.asksNobody)
+    return 'client-tool-needs-session: a run without a session cannot wait for its client.';
   return null;
 };
 
@@ -47,6 +49,8 @@ const approvalRefusal = ({ plan }: HeldRun): string | null => {
     return 'approval-not-available: the call needs an approval, and nobody can be asked in a run that another system started.';
   if (plan.parent !== null)
     return 'approval-not-available: the call needs an approval, and an agent that another agent called cannot ask for one.';
+  if (plan.asksNobody)
+    return 'approval-not-available: the call needs an approval, and its caller cannot be asked for one.';
   if (plan.sessionId === null)
     return 'approval-needs-session: the call needs an approval, and a run without a session cannot wait for one.';
   return null;

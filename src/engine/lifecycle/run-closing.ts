@@ -67,12 +67,25 @@ const interruptedMessages = (run: ActiveRun, ports: Pick<ClosingPorts, 'now' | '
   return messages;
 };
 
+/** Without a session nobody goes on with the run: its caller has the conversation, and answers the calls in another one. */
+export const endsWithCalls = ({ plan }: ActiveRun, { status }: Pause): boolean =>
+  status === 'AwaitingInput' && plan.sessionId === null;
+
+export const callsResult = ({ messages }: ActiveRun): LoopResult => ({
+  output: (messages.findLast(({ role }) => role === 'Assistant')?.contents ?? [])
+    .map((part) => (part.type === 'Text' ? part.text : ''))
+    .join(''),
+  finishReason: 'ToolCalls',
+});
+
 const sessionStatements = (run: ActiveRun, ports: ClosingPorts, ending: Ending) => {
   const { session } = run;
+  const given = run.plan.given?.history ?? [];
   if (session === null) return [];
   if (!sessionKeepsTurn(run, ending)) return session.release();
-  if (ending.status === 'Canceled') return session.save(interruptedMessages(run, ports), run.summary, ports.now());
-  const saved = session.save(run.messages, run.summary, ports.now());
+  if (ending.status === 'Canceled')
+    return session.save([...given, ...interruptedMessages(run, ports)], run.summary, ports.now());
+  const saved = session.save([...given, ...run.messages], run.summary, ports.now());
   return 'pause' in ending ? [...saved, ...ports.pauses.opened(run, ending.pause, ports.now())] : saved;
 };
 

@@ -8,8 +8,8 @@ import { createRunMetrics, ModelCallRecord, RunLog, RunTrace } from '../record/i
 import { RunFailure } from '../run-failure.ts';
 import { agentLoop, type ChildCaller, createChildCaller } from '../turn/index.ts';
 import type { EnginePorts } from './engine-ports.ts';
-import { announceWaiting, closeRun, endingOf } from './run-closing.ts';
-import { appendStart, loadAttachments, messageOf, openedRow } from './run-opening.ts';
+import { announceWaiting, callsResult, closeRun, endingOf, endsWithCalls } from './run-closing.ts';
+import { appendStart, givenInput, loadAttachments, messageOf, openedRow } from './run-opening.ts';
 import { rowRefused, tellEnd } from './run-quota-use.ts';
 import { warningFrames } from './run-warnings.ts';
 import {
@@ -78,7 +78,8 @@ const execute = async (run: ActiveRun, ports: EnginePorts, children: ChildCaller
     const input = [...(resume?.messages ?? []), ...(message === null ? [] : [message])];
     run.messages.push(...(resume === null ? input : resume.messages));
     // A further attempt has its input in the store already.
-    const row = openedRow(run, ports, 'Running', resume !== null && (run.plan.job?.attempt ?? 1) > 1 ? null : input);
+    const told = [...givenInput(run, ports), ...input];
+    const row = openedRow(run, ports, 'Running', resume !== null && (run.plan.job?.attempt ?? 1) > 1 ? null : told);
     appendStart(run);
     tellStart(run, guarded);
     const steps = startSteps(run, ports, resume, input);
@@ -88,6 +89,7 @@ const execute = async (run: ActiveRun, ports: EnginePorts, children: ChildCaller
       .write([
         ...(begun === null ? [] : [begun]),
         ...(exists ? ports.journal.begun(row) : ports.journal.opened(row)),
+        ...run.plan.opening,
         ...steps,
       ])
       .catch((error: unknown) => {
@@ -101,6 +103,8 @@ const execute = async (run: ActiveRun, ports: EnginePorts, children: ChildCaller
     const result = await agentLoop(run, ports, children, resume === null ? null : message);
     if (!('status' in result)) return await closeRun(run, ports, { status: 'Completed', result });
     announceWaiting(run, ports, result);
+    if (endsWithCalls(run, result))
+      return await closeRun(run, ports, { status: 'Completed', result: callsResult(run) });
     return await closeRun(run, ports, { status: result.status, pause: result });
   } catch (error) {
     return endAfter(run, ports, error);

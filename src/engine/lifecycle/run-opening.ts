@@ -1,5 +1,11 @@
 import type { ActiveRun } from '../active-run.ts';
-import { type AttachmentReference, attachmentsIn, type ChatMessage } from '../context/index.ts';
+import {
+  type AttachmentReference,
+  attachmentsIn,
+  type ChatMessage,
+  type GivenContext,
+  newMessage,
+} from '../context/index.ts';
 import { guardedAttachments } from '../control/index.ts';
 import type { OpenedRun } from '../record/index.ts';
 import { userMessage } from '../turn/index.ts';
@@ -43,9 +49,27 @@ export const openedRow = (
       culture: plan.culture,
       parameters: plan.parameters,
       historyLength: run.session?.history.length ?? null,
+      ...(plan.given === null ? {} : { given: givenCount(plan.given) }),
       ...(run.session?.summary ? { historySummary: run.session.summary } : {}),
     },
   };
+};
+
+const givenCount = ({ history, instructions }: GivenContext) => ({
+  instructions: instructions !== null,
+  history: history.length,
+});
+
+/** What a caller gave, as it stands before the other messages of its input. */
+export const givenInput = (run: ActiveRun, ports: Pick<OpeningPorts, 'newId'>): readonly ChatMessage[] => {
+  const { given } = run.plan;
+  if (given === null) return [];
+  const { history, instructions } = given;
+  if (instructions === null) return history;
+  return [
+    newMessage(run.id, ports.newId(), 'System', run.startedAt, [{ type: 'Text', text: instructions }]),
+    ...history,
+  ];
 };
 
 /** The first event, and one for each document. */
@@ -93,7 +117,8 @@ const readAttachments = async (
 
 /** Reads what the conversation names of attachments, so that a later delete does not disturb the run. Null: nothing. */
 export const loadAttachments = (run: ActiveRun, ports: OpeningPorts): Promise<void> | null => {
-  const named = run.plan.attachments;
-  const earlier = attachmentsIn([...(run.session?.history ?? []), ...run.messages]);
+  const { attachments, given } = run.plan;
+  const named = given === null ? attachments : [...attachments, ...attachmentsIn(given.history)];
+  const earlier = attachmentsIn([...run.history, ...run.messages]);
   return named.length === 0 && earlier.length === 0 ? null : readAttachments(run, ports, named, earlier);
 };

@@ -9,7 +9,8 @@ import type { ClosingPorts, EnginePorts, OpeningPorts } from './engine-ports.ts'
 /** Where a run stores its turn step by step; null when nobody would go on with it. */
 export const stepsFor = (plan: RunPlan, ports: OpeningPorts): TurnSteps | null => {
   const { continuation, retries } = ports.settings.steps;
-  const continues = continuation && plan.sessionId !== null;
+  // What its caller gave, and that nobody can be asked, is known to this attempt alone.
+  const continues = continuation && plan.sessionId !== null && plan.given === null && !plan.asksNobody;
   const retried = plan.job !== null && (retries || plan.job.attempt > 1);
   if (!ports.settings.recording.enabled || plan.parent !== null || !(continues || retried)) return null;
   const first = plan.resume?.earlier?.storedSteps ?? 0;

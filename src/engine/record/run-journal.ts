@@ -15,6 +15,8 @@ export interface RunInputContext {
   readonly parameters: Readonly<Record<string, string>>;
   /** Messages of the session that stood before the turn; null without a session. */
   readonly historyLength: number | null;
+  /** What of the input its caller gave beside the message, first the instructions as one message. */
+  readonly given?: { readonly instructions: boolean; readonly history: number };
   /** What the prompts of the run began with in place of messages; absent: nothing. */
   readonly historySummary?: KeptSummary;
 }

@@ -9,6 +9,7 @@ import {
   openConversation,
   storedCall,
   toPrompt,
+  withGiven,
 } from '../context/index.ts';
 import { guardedText, type Pause, pauseOf, type WaitingCall } from '../control/index.ts';
 import { RunFailure } from '../run-failure.ts';
@@ -91,7 +92,7 @@ const openTurns = async (run: ActiveRun, ports: TurnPorts): Promise<ModelTurns> 
   const { tenantId, sessionId, id: runId, agent, culture, parameters } = run.plan;
   // Read once: a change in the run is in the result of its tool call.
   const mode = agent.hasModes ? await ports.memory.mode({ tenantId, sessionId, runId }) : null;
-  const instructions = agent.instructions(culture, parameters, mode);
+  const instructions = withGiven(agent.instructions(culture, parameters, mode), run.plan.given);
   const conversation = openConversation(run, ports, (model, ask) => utilityCall(run, ports, model, ask), instructions);
   return {
     conversation,

@@ -14,6 +14,7 @@ import { type EstimateDeps, estimateService } from './estimate.service.ts';
 
 export { compileFlow, flowFindings } from './agent-flow.rules.ts';
 export type { AgentVariant, AgentVariants } from './agent-variants.ts';
+export type { KnownAgent } from './agents.catalog.ts';
 export { type AgentContent, wholeFlow } from './agents.content.ts';
 export { fieldErrors } from './agents.findings.ts';
 export type { AgentReferences } from './agents.rules.ts';
@@ -78,6 +79,8 @@ export const agentsFeature = (deps: AgentsDeps) => {
     /** Agents that a tenant sees. */
     count: async (tenantId: string) => (await catalog.list(tenantId)).length,
     handlers: agentService({ ...deps, store, catalog, versions, estimate }),
+    /** Agents that a tenant sees, and where each is found by its name. */
+    known: { list: catalog.list, find: catalog.find },
     /** Whether a tenant sees an agent of this name. */
     exists: async (tenantId: string, name: string) => (await catalog.find(tenantId, name)) !== null,
     /** What an agent says of itself to people and other systems; null: a tenant sees none of this name. */

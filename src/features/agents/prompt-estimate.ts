@@ -1,5 +1,11 @@
 import type { CompiledAgent } from '../../engine/compiled-agent.ts';
-import { type ChatMessage, messageTexts, previewCompaction } from '../../engine/context/index.ts';
+import {
+  type ChatMessage,
+  type GivenContext,
+  messageTexts,
+  previewCompaction,
+  withGiven,
+} from '../../engine/context/index.ts';
 import { userMessage } from '../../engine/turn/index.ts';
 import type { ContextWindowEstimate } from './agents.schema.ts';
 import { estimateTokens } from './token-count.ts';
@@ -19,14 +25,17 @@ export interface PromptParts {
   /** How many images, PDF and audio files there are. */
   readonly otherAttachments: number;
   readonly history: readonly ChatMessage[];
+  /** Beside it, from the caller. */
+  readonly given?: GivenContext | null;
 }
 
 /** The texts of a prompt in the order in which they are sent, the history as compaction leaves it. */
 const promptTexts = async (parts: PromptParts): Promise<string[]> => {
   const { agent } = parts;
-  const instructions = agent.instructions(parts.culture, parts.parameters) ?? '';
+  const { given = null } = parts;
+  const instructions = withGiven(agent.instructions(parts.culture, parts.parameters), given) ?? '';
   const input = userMessage({ id: '', message: parts.message, documents: parts.documents, attachments: [] }, '', 0);
-  const messages = await previewCompaction(agent, instructions, [...parts.history, input]);
+  const messages = await previewCompaction(agent, instructions, [...parts.history, ...(given?.history ?? []), input]);
   return [instructions, ...agent.modelTools.map((tool) => JSON.stringify(tool)), ...messages.flatMap(messageTexts)];
 };
 

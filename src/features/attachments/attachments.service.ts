@@ -1,11 +1,12 @@
 import { AcpError, type ErrorCode } from '../../contract/errors.ts';
-import { noContent, ok } from '../../contract/operation.ts';
+import { noContent, ok, type UploadedFile } from '../../contract/operation.ts';
 import { clampPaging } from '../../contract/schema.ts';
 import type { CallContext, Handlers, Principal } from '../../core/context.ts';
 import { hasTag } from '../../core/entity-tags.ts';
 import { isoTime } from '../../core/iso-time.ts';
 import { type ContentStore, contentPlace } from '../../db/content/store.ts';
 import type { AttachmentRow } from '../../db/tables.ts';
+import type { AttachmentReference } from '../../engine/context/index.ts';
 import { ToolError, type ToolRun } from '../../engine/tools/index.ts';
 import type { AttachmentAccess } from './attachment-access.ts';
 import type { ContentCleanup } from './attachment-content.ts';
@@ -63,6 +64,28 @@ export const toolAttachments =
       if (error instanceof AcpError && refusals.has(error.code)) throw new ToolError(error.message, { cause: error });
       throw error;
     }
+  };
+
+/** Files that are part of a request which starts a run. */
+export const requestAttachments =
+  ({ intake, ownerOf, access }: Pick<AttachmentServiceDeps, 'intake' | 'ownerOf' | 'access'>) =>
+  async (
+    context: CallContext,
+    file: UploadedFile,
+    sessionId: string | null,
+    runId: string,
+  ): Promise<AttachmentReference> => {
+    const { tenantId, principal } = context;
+    await access.mayUpload(context, sessionId);
+    const row = await intake.receive(file, {
+      tenantId,
+      sessionId: null,
+      runId,
+      createdBy: principal.actor,
+      userId: principal.userId,
+      ownerId: ownerOf(principal),
+    });
+    return { attachmentId: row.id, mediaType: row.media_type, fileName: row.file_name };
   };
 
 /** The log names the file. */

@@ -10,7 +10,7 @@ import type { SessionAccess, SessionCleanup, SessionDeletion } from '../sessions
 import { type AttachmentAccessDeps, createAttachmentAccess } from './attachment-access.ts';
 import { createContentCleanup } from './attachment-content.ts';
 import { type AttachmentLimits, createAttachmentIntake } from './attachment-intake.ts';
-import { attachmentService, toolAttachments } from './attachments.service.ts';
+import { attachmentService, requestAttachments, toolAttachments } from './attachments.service.ts';
 import { attachmentStore } from './attachments.store.ts';
 import { looseContents } from './loose-contents.ts';
 import { createRunAttachments } from './run-attachments.ts';
@@ -57,6 +57,8 @@ export const attachmentsFeature = (deps: AttachmentsDeps) => {
     save: toolAttachments({ intake, ownerOf }),
     /** What a run has made, the first one first. */
     ofRun: store.ofRun,
+    /** Keeps a file that came with a request, as an upload is kept; a session has it once a run of it names it. */
+    keep: requestAttachments({ intake, ownerOf, access }),
     removeWithSession,
     cleanupWithSession,
     /** Deletes an attachment without a session, with its bytes; false: it stays, or was gone. */

@@ -44,6 +44,7 @@ import {
 import { createLostRuns } from './lost-runs.ts';
 import { createResponseCache } from './response-cache.store.ts';
 import { createRunAccess } from './run-access.ts';
+import { createRunAnswers } from './run-answers.ts';
 import { createRunAudience } from './run-audience.ts';
 import { createRunCancels } from './run-cancels.ts';
 import { createRunEnds } from './run-ends.ts';
@@ -248,9 +249,11 @@ export const runsFeature = (deps: RunsDeps) => {
       )
     : null;
   const cancelRun = createCancelRun({ ...executing, cancelQueued: (...queued) => runJobs.cancelQueued(...queued) });
+  const answers = createRunAnswers({ ...executing, launch });
   const start = createRunStart({
     ...executing,
     launch,
+    answers,
     settings: { payloads: settings.recording },
   });
   return {
@@ -264,6 +267,8 @@ export const runsFeature = (deps: RunsDeps) => {
       }),
     },
     launch,
+    answers,
+    followed,
     /** Runs that execute; only the launch starts them. */
     engine: engine as Omit<RunEngine, 'start'>,
     access,
@@ -316,12 +321,14 @@ export {
   type ArrivingWork,
   failureError,
   type Launch,
+  type OutsideCall,
   pauseContextOf,
   preflightCheck,
   type RunWork,
   runPlan,
 } from './launch/index.ts';
 export type { RunAccess } from './run-access.ts';
+export type { OnDisconnect, RunAnswers } from './run-answers.ts';
 export { toRunRecord } from './run-record.ts';
 export { turnStore } from './run-turns.store.ts';
 export type { TreeMember } from './runs.store.ts';

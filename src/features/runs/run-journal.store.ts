@@ -90,8 +90,8 @@ const closeRow = ({ usage, error, ...run }: ClosedRun, currency: string | null) 
 /** Most runs have neither culture, parameters nor session: those keep nothing but their messages. */
 const contextOf = ({ inputContext: context }: OpenedRun): string | null => {
   if (context === undefined) return null;
-  const { culture, parameters, historyLength } = context;
-  return culture === null && historyLength === null && Object.keys(parameters).length === 0
+  const { culture, parameters, historyLength, given } = context;
+  return culture === null && historyLength === null && given === undefined && Object.keys(parameters).length === 0
     ? null
     : JSON.stringify(context);
 };

@@ -1,21 +1,19 @@
 import { AcpError, invalidField } from '../../contract/errors.ts';
 import type { OperationInput, OperationReply, StreamReply } from '../../contract/operation.ts';
 import { checkRunBody } from '../../contract/run-body.ts';
-import type { RunErrorClass } from '../../contract/run-outcome.ts';
 import type { AgentRunRequest } from '../../contract/run-request.ts';
 import type { CallContext, IdempotentCall } from '../../core/context.ts';
 import type { ActiveRun, RunOutcome } from '../../engine/active-run.ts';
 import { waitingApprovals, waitingClientCalls } from '../../engine/control/index.ts';
-import { type LiveRuns, notAdmitted, warningsOf } from '../../engine/lifecycle/index.ts';
+import { warningsOf } from '../../engine/lifecycle/index.ts';
 import { type PriceList, publicCost } from '../../engine/pricing.ts';
 import type { PayloadSettings } from '../../engine/record/index.ts';
-import { RunFailure } from '../../engine/run-failure.ts';
 import { structuredOutput } from '../../engine/turn/index.ts';
 import { hasAnswers } from '../sessions/index.ts';
-import { type Entrance, failureError, type Launch } from './launch/index.ts';
+import type { Entrance, Launch } from './launch/index.ts';
+import type { RunAnswers } from './run-answers.ts';
 import type { runOperations } from './runs.operations.ts';
 import type { AgentRunResponse } from './runs.schema.ts';
-import type { RunStore } from './runs.store.ts';
 
 type StartOperation = (typeof runOperations)['start'];
 type StartInput = OperationInput<StartOperation>;
@@ -23,9 +21,8 @@ type StartReply = OperationReply<StartOperation>;
 type PlainReply = Exclude<StartReply, StreamReply>;
 
 export interface RunStartDeps {
-  readonly launch: Pick<Launch, 'enter' | 'start' | 'queue'>;
-  readonly engine: Pick<LiveRuns, 'cancel'>;
-  readonly store: Pick<RunStore, 'get'>;
+  readonly launch: Pick<Launch, 'enter' | 'queue'>;
+  readonly answers: RunAnswers;
   readonly prices: PriceList;
   readonly prefix: string;
   readonly settings: { readonly payloads: PayloadSettings };
@@ -105,30 +102,11 @@ const runHeaders = (deps: RunStartDeps, runId: string): Record<string, string> =
 const overheadOf = (run: ActiveRun, receivedAt: number): string =>
   Math.max(0, performance.now() - receivedAt - run.waits.totalMs).toFixed(2);
 
-const cancelOnDisconnect = (deps: RunStartDeps, context: CallContext, run: ActiveRun): void => {
-  const cancel = () => deps.engine.cancel(run, 'Disconnected', context.principal.actor);
-  context.signal.addEventListener('abort', cancel, { once: true });
-  void run.done.then(() => context.signal.removeEventListener('abort', cancel));
-  if (context.signal.aborted) cancel();
-};
-
-/** How another process has ended a run that this one lost; null: it did not, or that is not known. */
-const endElsewhere = async ({ store }: RunStartDeps, { log, plan }: ActiveRun): Promise<RunFailure | null> => {
-  if (!log.isLost) return null;
-  // A store that cannot be read has told this process that the run is lost, and no more.
-  const row = await store.get(plan.tenantId, plan.id).catch(() => undefined);
-  if (row?.error_class == null) return null;
-  return new RunFailure(row.error_class as RunErrorClass, row.error_type ?? 'internal', row.error_message ?? '');
-};
-
 /** A run over the API: answered as a stream, with its outcome, or with where it can be found later. */
 export const createRunStart = (deps: RunStartDeps) => {
   const runToEnd = async (context: CallContext, input: StartInput, entrance: Entrance): Promise<PlainReply> => {
     const receivedAt = context.receivedAt ?? performance.now();
-    const run = await deps.launch.start(entrance);
-    if (input.query.onDisconnect === 'cancel') cancelOnDisconnect(deps, context, run);
-    const outcome = await run.done;
-    if (outcome.failure !== null) throw failureError((await endElsewhere(deps, run)) ?? outcome.failure, run.id);
+    const { run, outcome } = await deps.answers.toEnd(context, entrance, input.query.onDisconnect);
     return {
       status: 200,
       body: answerBody(deps, run, outcome),
@@ -168,15 +146,7 @@ export const createRunStart = (deps: RunStartDeps) => {
     // A stored answer is only for callers that may start the run, and belongs to the owner of its session.
     if (context.once !== null) return await context.once(entrance.ownerId, () => answer(context, input, entrance));
     if (mode !== 'stream') return await answer(context, input, entrance);
-    const run = await deps.launch.start(entrance);
-    if (input.query.onDisconnect === 'cancel') cancelOnDisconnect(deps, context, run);
-    const stream = run.log.source();
-    // The head of the answer names the run: whoever has read it finds the run, also after a crash.
-    await run.log.opened;
-    const { stopReason } = run;
-    // Nothing was streamed of a run that the store did not admit, and no log tells of it.
-    if (stopReason?.kind === 'fail' && stopReason.failure.type === notAdmitted)
-      throw failureError(stopReason.failure, run.id);
+    const { run, stream } = await deps.answers.streamed(context, entrance, input.query.onDisconnect);
     return { status: 200, stream, headers: { ...runHeaders(deps, run.id), ...warningHeader(run) } };
   };
 };

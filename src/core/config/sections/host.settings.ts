@@ -25,7 +25,7 @@ const exposedBudget = group('Limits of a run that another system started, and th
 const files = (doc: string) => setting(listOf(path({ label: 'folder or file' })), [], doc);
 
 const exposure = {
-  OpenAi: plannedGroup('openai-compat', 'The OpenAI-compatible API.', {
+  OpenAi: group('The API for clients of OpenAI.', {
     Enabled: flag(true, 'The routes below /v1 exist.'),
     Conversations: flag(true, 'Its conversations exist.'),
   }),

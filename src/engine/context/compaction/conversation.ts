@@ -21,7 +21,8 @@ interface ConversationRun extends SummarizedRun {
     readonly tenantId: string;
     readonly agent: Pick<CompiledAgent, 'compaction' | 'modelTools'>;
   };
-  readonly session: { readonly history: readonly ChatMessage[]; readonly summary: KeptSummary | null } | null;
+  readonly session: { readonly summary: KeptSummary | null } | null;
+  readonly history: readonly ChatMessage[];
   readonly messages: readonly ChatMessage[];
   summary: KeptSummary | null;
   readonly log: { append(type: string, members: Readonly<Record<string, unknown>>): void };
@@ -110,7 +111,7 @@ export const openConversation = (
 ): Conversation => {
   const { agent } = run.plan;
   const { compaction } = agent;
-  const history = run.session?.history ?? [];
+  const { history } = run;
   let base = history;
   let from = 0;
   let fixed: number | null = null;

@@ -1,15 +1,18 @@
+import type { Json } from '../../../contract/schema.ts';
 import type { CompiledAgent } from '../../compiled-agent.ts';
 import type {
   AttachmentContent,
   AttachmentReference,
   ChatMessage,
   ContentPart,
+  GivenContext,
   LoadedAttachments,
   OpenCall,
   TurnResume,
 } from '../../context/index.ts';
 import type { GuardSource } from './content-guard.ts';
 import type { ContentGuards, GuardFinding } from './guard-port.ts';
+import { checkedJson } from './json-texts.ts';
 import {
   type Block,
   blockedText,
@@ -30,6 +33,7 @@ type StartPlan = GuardedRun['plan'] & {
   readonly attachments: readonly AttachmentReference[];
   readonly parameters: Readonly<Record<string, string>>;
   readonly resume: TurnResume | null;
+  readonly given: GivenContext | null;
 };
 
 /** A run whose plan can still be replaced by what the guards leave of it. */
@@ -61,6 +65,22 @@ const guardedPart = async (part: ContentPart, pass: Pass): Promise<ContentPart> 
   if (part.type === 'ApprovalResponse' && part.reason !== null)
     return { ...part, reason: await pass(part.reason, user) };
   return part;
+};
+
+const noNames: ReadonlySet<string> = new Set();
+
+const guardedGivenPart = async (part: ContentPart, pass: Pass): Promise<ContentPart> => {
+  if (part.type === 'ToolCall') {
+    const checked = await checkedJson(part.arguments as Json, noNames, (text) => pass(text, user));
+    return { ...part, arguments: (checked?.value ?? null) as typeof part.arguments };
+  }
+  if (part.type !== 'ToolResult') return guardedPart(part, pass);
+  const place: TextPlace = { source: 'ToolResult', toolName: part.toolName };
+  return {
+    ...part,
+    result: part.result === null ? null : await pass(part.result, place),
+    errorMessage: part.errorMessage === null ? null : await pass(part.errorMessage, place),
+  };
 };
 
 /** What the person said; answers and results of earlier steps were inspected when they came. */
@@ -106,6 +126,15 @@ const guardedResume = async (resume: TurnResume, pass: Pass): Promise<TurnResume
   return { ...resume, messages, calls, ...next };
 };
 
+/** Whatever role it names, a caller has said it; what it says that tools answered is inspected as that. */
+const guardedGiven = async ({ history, instructions }: GivenContext, pass: Pass): Promise<GivenContext> => ({
+  instructions: instructions === null ? null : await pass(instructions, user),
+  history: await Array.fromAsync(history, async (message) => ({
+    ...message,
+    contents: await Array.fromAsync(message.contents, (part) => guardedGivenPart(part, pass)),
+  })),
+});
+
 /** What the definition itself gives is not the caller's; null: the agent needs values from its caller. */
 const defaultsOf = ({ agent }: StartPlan): Readonly<Record<string, string>> => {
   try {
@@ -143,6 +172,7 @@ const guardedPlan = async <P extends StartPlan>(plan: P, pass: Pass): Promise<P>
     documents,
     attachments,
     parameters: await guardedParameters(plan, pass),
+    given: plan.given === null ? null : await guardedGiven(plan.given, pass),
     resume: isFirst && plan.resume !== null ? await guardedResume(plan.resume, pass) : plan.resume,
   };
 };

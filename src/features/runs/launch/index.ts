@@ -3,7 +3,15 @@ export { createDroppedRuns } from './dropped-run.ts';
 export { jobReason } from './flow.rules.ts';
 export type { FlowDoors } from './flow-entry.ts';
 export { createLaunch, type Launch, type LaunchDeps } from './launch.ts';
-export type { ArrivingWork, Entrance, ItemOfJob, LaunchRequest, RunOwner, RunWork } from './launch-request.ts';
+export type {
+  ArrivingWork,
+  Entrance,
+  ItemOfJob,
+  LaunchRequest,
+  OutsideCall,
+  RunOwner,
+  RunWork,
+} from './launch-request.ts';
 export { type Preflight, preflightCheck } from './preflight.ts';
 export {
   type ContinuationPayload,

@@ -5,6 +5,8 @@ import type { CallContext } from '../../../core/context.ts';
 import type { Statement } from '../../../db/statement.ts';
 import type { RunJob, RunPlan } from '../../../engine/active-run.ts';
 import type { TreeLimits } from '../../../engine/control/index.ts';
+import type { CompiledAgent } from '../../../engine/compiled-agent.ts';
+import type { GivenContext } from '../../../engine/context/index.ts';
 import type { FlowSource } from './flow.rules.ts';
 
 /** Who a run is for. */
@@ -45,6 +47,19 @@ export interface ExposedWork {
   reserve?(runId: string): Promise<void>;
 }
 
+/** What a request of another API asks for, once its run has an id: a session may be named by it. */
+export interface OutsideParts extends Pick<RunPlan, 'given' | 'opening'> {
+  readonly body: AgentRunRequest;
+}
+
+/** A request of another API, which says more than a body can. Nobody can be asked for an approval of its run. */
+export interface OutsideCall {
+  /** The agent as this run has it. */
+  adjusted(agent: CompiledAgent): CompiledAgent;
+  /** Called once, when the run has its place among those that quotas allow. */
+  parts(runId: string): Promise<OutsideParts>;
+}
+
 /** What a caller asks for. */
 export interface LaunchRequest {
   readonly kind: AskedKind;
@@ -60,6 +75,10 @@ export interface LaunchRequest {
   readonly item?: ItemOfJob;
   readonly arriving?: ArrivingWork;
   readonly exposed?: ExposedWork;
+  readonly outside?: OutsideCall;
+  /** Of a request of another API, once its run has an id. */
+  readonly given?: GivenContext | null;
+  readonly opening?: readonly Statement[];
 }
 
 /** A request whose caller may start the run, and whose the run will be. */

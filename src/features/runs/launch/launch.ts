@@ -12,7 +12,7 @@ import { storedAttribution } from '../run-record.ts';
 import type { LoggedRun } from '../runs.store.ts';
 import { checkPrompt, currentRequest } from './accepted-run.ts';
 import type { FlowDoors } from './flow-entry.ts';
-import type { AskedKind, Entrance, LaunchRequest, RunOwner, RunWork } from './launch-request.ts';
+import type { AskedKind, Entrance, LaunchRequest, OutsideCall, RunOwner, RunWork } from './launch-request.ts';
 import { createQueuedPlans, type QueuedPlanDeps } from './queued-plans.ts';
 import { continuationKey, type QueuedRunPayload } from './queued-run.ts';
 import type { QueuedRuns } from './queued-runs.ts';
@@ -92,10 +92,11 @@ export const createLaunch = (deps: LaunchDeps) => {
     return ownerId instanceof Promise ? ownerId.then((id) => ({ request, ownerId: id })) : { request, ownerId };
   };
 
-  const subjectOf = async ({ work, agentName, context }: LaunchRequest): Promise<Subject> => {
+  const subjectOf = async ({ work, agentName, context, outside }: LaunchRequest): Promise<Subject> => {
     if (work !== null) return work;
     try {
-      return await deps.agents.compile(context.tenantId, agentName, context.trace);
+      const agent = await deps.agents.compile(context.tenantId, agentName, context.trace);
+      return outside === undefined ? agent : outside.adjusted(agent);
     } catch (error) {
       if (error instanceof CompileError) return error;
       throw error;
@@ -162,6 +163,12 @@ export const createLaunch = (deps: LaunchDeps) => {
     return { work, owner, runId };
   };
 
+  /** The request of another API, with what its run is given. */
+  const namedBy = async ({ request, ownerId }: Entrance, outside: OutsideCall, runId: string): Promise<Entrance> => ({
+    request: { ...request, ...(await outside.parts(runId)) },
+    ownerId,
+  });
+
   const place = ({ request }: Entrance, sessionId: string, { work, runId }: Prepared): Promise<Placed> => {
     const { context, agentName, body } = request;
     const { tenantId, principal } = context;
@@ -209,6 +216,9 @@ export const createLaunch = (deps: LaunchDeps) => {
       session: placed?.session ?? null,
       waiting: placed?.waiting ?? null,
       resume: placed?.resume ?? work.resume ?? null,
+      given: request.given ?? null,
+      asksNobody: request.outside !== undefined,
+      opening: request.opening ?? [],
       continuedFromRunId: from,
       isStreaming,
       principal,
@@ -255,7 +265,7 @@ export const createLaunch = (deps: LaunchDeps) => {
     },
     /** All that follows, for a run that executes here at once. */
     async start(entrance: Entrance): Promise<ActiveRun> {
-      const { context, agentName, body, item, exposed } = entrance.request;
+      const { context, agentName, item, exposed, outside } = entrance.request;
       const reading = mayStart(deps, context.tenantId, agentName);
       if (reading !== null) await reading;
       const subject = await subjectOf(entrance.request);
@@ -268,10 +278,12 @@ export const createLaunch = (deps: LaunchDeps) => {
       }
       let placed: Placed | null = null;
       try {
-        const prepared = await prepare(entrance, subject, runIdOf(admission));
-        const sessionId = body.sessionId ?? null;
-        if (sessionId !== null) placed = await place(entrance, sessionId, prepared);
-        const plan = await planOf(entrance, prepared, placed, admission);
+        const runId = runIdOf(admission);
+        const named = outside === undefined ? entrance : await namedBy(entrance, outside, runId);
+        const prepared = await prepare(named, subject, runId);
+        const sessionId = named.request.body.sessionId ?? null;
+        if (sessionId !== null) placed = await place(named, sessionId, prepared);
+        const plan = await planOf(named, prepared, placed, admission);
         if (item !== undefined) await item.reserve(plan.id);
         if (exposed?.reserve !== undefined) await exposed.reserve(plan.id);
         const run = engine.start(plan);

@@ -1,5 +1,6 @@
 import { type Attribution, credentialAttribution } from '../../../core/caller/attribution.ts';
 import { type CompiledAgent, CompileError } from '../../../engine/compiled-agent.ts';
+import type { TurnResume } from '../../../engine/context/index.ts';
 import type { RunAttachmentPort } from '../../attachments/index.ts';
 import type { SessionPlaces } from '../../sessions/index.ts';
 import type { LaunchRequest, RunOwner, RunWork } from './launch-request.ts';
@@ -12,6 +13,8 @@ export interface RequestedWorkDeps {
   /** Null: switched off. */
   readonly preflight: Preflight | null;
 }
+
+const emptyTurn: TurnResume = { messages: [], calls: [], earlier: null };
 
 /**
  * What the body of a request has its run do, checked in the order of the first refusal. `refuse` is called for an agent
@@ -39,7 +42,7 @@ export const requestedWork = async (
   const owner = { userId, labels: exposed === undefined ? labels : { ...labels, ...exposed.labels }, ownerId };
   if (sessionId !== null) await deps.sessions.check(context, sessionId, body);
   if (compiled instanceof CompileError) return refuse(request, runId, owner, compiled);
-  if (deps.preflight !== null) await deps.preflight(compiled, tenantId, body, attachments);
+  if (deps.preflight !== null) await deps.preflight(compiled, tenantId, body, attachments, request.given);
   const work: RunWork = {
     agent: compiled,
     message: body.message ?? null,
@@ -47,6 +50,8 @@ export const requestedWork = async (
     attachments,
     culture: body.culture ?? null,
     parameters,
+    // The last thing that was said stands in what its caller gave.
+    ...(request.outside !== undefined && (body.message ?? null) === null ? { resume: emptyTurn } : {}),
   };
   return { work, owner };
 };

@@ -17,6 +17,13 @@ export type PlanParts = Pick<RunPlan, Own> & Partial<Omit<RunPlan, Own>>;
 
 const none: readonly never[] = [];
 
+/** What only a request of another API has. */
+const outside = ({ given, asksNobody, opening }: PlanParts) => ({
+  given: given ?? null,
+  asksNobody: asksNobody ?? false,
+  opening: opening ?? none,
+});
+
 /** The one place where a plan is made, so that every run has every member. */
 export const runPlan = (of: PlanParts): RunPlan => ({
   id: of.id,
@@ -41,6 +48,7 @@ export const runPlan = (of: PlanParts): RunPlan => ({
   createdAt: of.createdAt,
   nextSequence: of.nextSequence ?? 0,
   resume: of.resume ?? null,
+  ...outside(of),
   continuedFromRunId: of.continuedFromRunId ?? null,
   unrecordedCount: of.unrecordedCount ?? null,
   isUnchecked: of.isUnchecked ?? false,

@@ -1,0 +1,104 @@
+import { AcpError, invalidField } from '../../contract/errors.ts';
+import type { Json } from '../../contract/schema.ts';
+import { parsedArguments } from '../../core/documents/json-depth.ts';
+import type { ChatCompletionMessage, ChatPart } from './chat.schema.ts';
+import { fileOf, type GivenFile, type GivenParts } from './given-parts.ts';
+
+/** A message of a conversation that a caller keeps, before its run has an id. */
+export type GivenMessage =
+  | ({ readonly role: 'User' } & GivenParts)
+  | { readonly role: 'Assistant'; readonly text: string; readonly calls: readonly GivenCall[] }
+  | { readonly role: 'Tool'; readonly callId: string; readonly toolName: string; readonly result: string };
+
+export interface GivenCall {
+  readonly callId: string;
+  readonly toolName: string;
+  readonly arguments: Json;
+}
+
+/** What a request says: what went before, the next message of the user, and what follows the agent's instructions. */
+export interface GivenInput {
+  readonly history: readonly GivenMessage[];
+  /** Null: the last thing that was said is a tool's, in the history. */
+  readonly message: GivenParts | null;
+  readonly instructions: string | null;
+}
+
+/** The last user message is what the run begins with. */
+export const splitInput = (messages: readonly GivenMessage[], instructions: readonly string[]): GivenInput => {
+  const last = messages.at(-1);
+  const said = instructions.filter((text) => text.trim() !== '');
+  return {
+    history: last?.role === 'User' ? messages.slice(0, -1) : messages,
+    message: last?.role === 'User' ? last : null,
+    instructions: said.length === 0 ? null : said.join('\n\n'),
+  };
+};
+
+const filePart = (part: ChatPart, path: string): GivenFile => {
+  if (part.type === 'image_url' && part.image_url !== undefined)
+    return fileOf({ url: part.image_url.url }, `${path}.image_url.url`);
+  if (part.type === 'input_audio' && part.input_audio !== undefined)
+    return fileOf(
+      { data: part.input_audio.data, name: `audio.${part.input_audio.format}` },
+      `${path}.input_audio.data`,
+    );
+  if (part.type === 'file' && part.file !== undefined) {
+    const { file_id: id, file_data: data, filename: name } = part.file;
+    return fileOf({ id: id ?? null, data: data ?? null, name: name ?? null }, `${path}.file`);
+  }
+  throw invalidField(`${path}.type`, 'must be text, image_url, input_audio or file, with the member of that name');
+};
+
+const partsOf = ({ content }: ChatCompletionMessage, path: string): GivenParts => {
+  if (typeof content === 'string') return { text: content, files: [] };
+  const texts: string[] = [];
+  const files: GivenFile[] = [];
+  for (const [index, part] of (content ?? []).entries()) {
+    if (part.type === 'text') texts.push(part.text ?? '');
+    else files.push(filePart(part, `${path}.content[${index}]`));
+  }
+  return { text: texts.join('\n'), files };
+};
+
+const textOf = (message: ChatCompletionMessage, path: string): string => {
+  const { text, files } = partsOf(message, path);
+  if (files.length > 0) throw invalidField(`${path}.content`, 'must be text');
+  return text;
+};
+
+const isUserOrTool = (role: string | undefined): boolean => role === 'user' || role === 'tool';
+
+/** The messages of a chat request; throws for what no conversation can have. */
+export const chatInput = (messages: readonly ChatCompletionMessage[]): GivenInput => {
+  if (messages.length === 0) throw invalidField('messages', 'must have at least one message');
+  if (!isUserOrTool(messages.at(-1)?.role))
+    throw invalidField(`messages[${messages.length - 1}].role`, 'must be user or tool for the last message');
+  const instructions: string[] = [];
+  const given: GivenMessage[] = [];
+  const names = new Map<string, string>();
+  for (const [index, message] of messages.entries()) {
+    const path = `messages[${index}]`;
+    if (message.role === 'system' || message.role === 'developer') instructions.push(textOf(message, path));
+    else if (message.role === 'user') given.push({ role: 'User', ...partsOf(message, path) });
+    else if (message.role === 'assistant') {
+      const calls = (message.tool_calls ?? []).map(({ id, function: { name, arguments: text } }): GivenCall => {
+        names.set(id, name);
+        return { callId: id, toolName: name, arguments: parsedArguments(text) as Json };
+      });
+      given.push({ role: 'Assistant', text: textOf(message, path), calls });
+    } else if (message.role === 'tool') {
+      const callId = message.tool_call_id ?? '';
+      const toolName = names.get(callId);
+      if (toolName === undefined)
+        throw invalidField(`${path}.tool_call_id`, 'must be the id of a call in an earlier assistant message');
+      given.push({ role: 'Tool', callId, toolName, result: textOf(message, path) });
+    } else throw invalidField(`${path}.role`, 'must be system, developer, user, assistant or tool');
+  }
+  const input = splitInput(given, instructions);
+  if (input.message !== null && input.message.text.trim() === '' && input.message.files.length === 0)
+    throw new AcpError('message-required', 'The last message says nothing.', {
+      details: { errors: [{ path: `messages[${messages.length - 1}].content`, message: 'is required' }] },
+    });
+  return input;
+};

@@ -1,0 +1,100 @@
+import { invalidField } from '../../contract/errors.ts';
+import type { CallContext, Handlers, IdempotentCall } from '../../core/context.ts';
+import type { Launch, OnDisconnect, RunAnswers } from '../runs/index.ts';
+import type { ChatCompletionRequest } from './chat.schema.ts';
+import { chatCompletion, chatHead } from './chat-answer.ts';
+import { chatFrames } from './chat-frames.ts';
+import { chatInput } from './chat-input.ts';
+import type { GivenMessages } from './given-messages.ts';
+import type { chatCompletionOperations } from './openai.operations.ts';
+import type { OpenAiTelemetry } from './openai-telemetry.ts';
+import {
+  type Adjustment,
+  adjustedAgent,
+  agentNamed,
+  checkedMetadata,
+  formatOf,
+  parametersIn,
+  refuseKeyedStream,
+  refuseUnsupported,
+  tokenLimit,
+} from './request.rules.ts';
+import { translated } from './run-frames.ts';
+
+export interface ChatServiceDeps {
+  readonly launch: Pick<Launch, 'enter'>;
+  readonly answers: RunAnswers;
+  readonly given: GivenMessages;
+  readonly telemetry: OpenAiTelemetry;
+  readonly agentExists: (tenantId: string, name: string) => Promise<boolean>;
+}
+
+const adjustmentOf = (body: ChatCompletionRequest): Adjustment => ({
+  maxTokens: tokenLimit({ max_completion_tokens: body.max_completion_tokens, max_tokens: body.max_tokens }),
+  format: formatOf(body.response_format, 'response_format'),
+  tools: (body.tools ?? []).map(({ type, function: named }) => ({ type, name: named?.name ?? null })),
+});
+
+/** One run for each request; the conversation is the caller's. */
+export const chatService = (deps: ChatServiceDeps): Handlers<typeof chatCompletionOperations> => {
+  const { launch, answers, given, telemetry } = deps;
+
+  const enter = async (context: CallContext, body: ChatCompletionRequest) => {
+    refuseUnsupported(body);
+    const metadata = checkedMetadata(body.metadata);
+    const input = chatInput(body.messages);
+    const adjustment = adjustmentOf(body);
+    const isStreaming = body.stream === true;
+    if (body.stream_options != null && !isStreaming) throw invalidField('stream_options', 'needs stream');
+    const agentName = await agentNamed(body, (name) => deps.agentExists(context.tenantId, name));
+    const parameters = parametersIn(metadata);
+    const entrance = await launch.enter({
+      kind: 'request',
+      context,
+      agentName,
+      body: {},
+      isStreaming,
+      target: { sessionId: null },
+      work: null,
+      outside: {
+        adjusted: (agent) => adjustedAgent(agent, adjustment),
+        async parts(runId) {
+          const { history, ...turn } = await given(context, input, null, runId);
+          const isPlain = history.length === 0 && input.instructions === null;
+          return {
+            body: { ...turn, parameters },
+            given: isPlain ? null : { history, instructions: input.instructions },
+            opening: [],
+          };
+        },
+      },
+    });
+    return { entrance, isStreaming };
+  };
+
+  return {
+    async create(context: CallContext & IdempotentCall, { body, query, headers }) {
+      refuseKeyedStream(headers['idempotency-key'], body.stream === true);
+      const { entrance, isStreaming } = await enter(context, body);
+      const onDisconnect: OnDisconnect = query.onDisconnect;
+      if (!isStreaming) {
+        const answer = async () => {
+          const { run, outcome } = await answers.toEnd(context, entrance, onDisconnect);
+          const completion = chatCompletion(run, outcome);
+          telemetry.answered(context, 'chat', run, completion.id, outcome);
+          return { status: 200, body: completion, headers: { 'X-Run-Id': run.id } } as const;
+        };
+        return context.once === null ? await answer() : await context.once(entrance.ownerId, answer);
+      }
+      const { run, stream } = await answers.streamed(context, entrance, onDisconnect);
+      const head = chatHead(run);
+      telemetry.streams(context, 'chat', run, head.id);
+      const { responseFormat } = run.plan.agent.model;
+      const frames = chatFrames(head, {
+        includeUsage: body.stream_options?.include_usage === true,
+        holdsText: responseFormat !== null && responseFormat.kind !== 'Text',
+      });
+      return { status: 200, stream: translated(stream, frames), headers: { 'X-Run-Id': run.id } };
+    },
+  };
+};

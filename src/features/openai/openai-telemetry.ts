@@ -1,0 +1,79 @@
+import type { CallContext } from '../../core/context.ts';
+import { Span } from '../../core/telemetry/span.ts';
+import type { Telemetry } from '../../core/telemetry/telemetry.ts';
+import type { ActiveRun, RunOutcome } from '../../engine/active-run.ts';
+
+type OperationName = 'chat' | 'invoke_agent';
+
+/** What is told of requests of this API: on the request's own span, which the run's is a child of, and as metrics. */
+export const createOpenAiTelemetry = ({ metrics }: Pick<Telemetry, 'metrics'>) => {
+  const firstToken = metrics.histogram(
+    'acp.openai.time_to_first_token',
+    'Time from a streamed request to the first text of its answer.',
+    's',
+    [],
+  );
+
+  const describe = (
+    { trace }: CallContext,
+    name: OperationName,
+    { plan }: ActiveRun,
+    id: string,
+    conversationId: string | null,
+  ): Span | null => {
+    if (!(trace instanceof Span)) return null;
+    trace.set({
+      'gen_ai.operation.name': name,
+      'gen_ai.agent.name': plan.agent.name,
+      'gen_ai.response.id': id,
+      'gen_ai.conversation.id': conversationId,
+    });
+    return trace;
+  };
+
+  const ended = (span: Span, { finishReason, usage, error }: RunOutcome): void =>
+    span.set({
+      'gen_ai.response.finish_reasons': finishReason === null ? null : [finishReason],
+      'gen_ai.usage.input_tokens': usage?.inputTokens,
+      'gen_ai.usage.output_tokens': usage?.outputTokens,
+      'error.type': error?.type,
+    });
+
+  return {
+    /** Of an answer that is given whole. */
+    answered(
+      context: CallContext,
+      name: OperationName,
+      run: ActiveRun,
+      id: string,
+      outcome: RunOutcome,
+      conversationId: string | null = null,
+    ): void {
+      const span = describe(context, name, run, id, conversationId);
+      if (span !== null) ended(span, outcome);
+    },
+    /** Of one that is streamed: the rest is told when its run has ended. */
+    streams(
+      context: CallContext,
+      name: OperationName,
+      run: ActiveRun,
+      id: string,
+      conversationId: string | null = null,
+    ): void {
+      const span = describe(context, name, run, id, conversationId);
+      if (span !== null) void run.done.then((outcome) => ended(span, outcome));
+      const { receivedAt } = context;
+      if (receivedAt === undefined) return;
+      const stop = run.log.subscribe(
+        (frames) => {
+          if (!frames.some(({ event }) => event === 'message.delta' || event === 'message.completed')) return;
+          stop();
+          firstToken.record((performance.now() - receivedAt) / 1000, []);
+        },
+        () => undefined,
+      );
+    },
+  };
+};
+
+export type OpenAiTelemetry = ReturnType<typeof createOpenAiTelemetry>;

@@ -1,0 +1,56 @@
+import Type, { type Static, type TProperties } from 'typebox';
+import { JsonValue, nullable } from '../../contract/schema.ts';
+
+/** Members that are not named are ignored, as this API has always had it. */
+export const open = <const P extends TProperties>(properties: P, options: Record<string, unknown> = {}) =>
+  Type.Object(properties, options);
+export const maybe = <T extends Parameters<typeof nullable>[0]>(schema: T, options: Record<string, unknown> = {}) =>
+  Type.Optional(nullable(schema, options));
+export const count = () => nullable(Type.Integer());
+
+export const Metadata = Type.Record(Type.String(), Type.String(), {
+  description: 'At most 16 pairs; `param.<name>` fills the parameter of that name of the agent',
+});
+export type Metadata = Static<typeof Metadata>;
+
+/** What nobody has to leave out and nothing comes of, or what is refused with the name of the member. */
+export const anything = () => Type.Optional(JsonValue);
+
+/** Members that requests of both kinds may have and that would change what is asked for. */
+export const refusedMembers = {
+  modalities: anything(),
+  audio: anything(),
+  prediction: anything(),
+  functions: anything(),
+  function_call: anything(),
+  tool_choice: anything(),
+  background: anything(),
+  prompt: anything(),
+  context_management: anything(),
+  logprobs: anything(),
+};
+
+export const OpenAiModel = Type.Object(
+  {
+    id: Type.String({ description: 'Name of the agent' }),
+    object: Type.Literal('model'),
+    created: Type.Integer({ description: 'Seconds since 1970: the last change, or the start of the process' }),
+    owned_by: Type.String({ description: '`code` or `database`' }),
+  },
+  { title: 'OpenAiModel' },
+);
+export type OpenAiModel = Static<typeof OpenAiModel>;
+
+export const OpenAiModelList = Type.Object(
+  { object: Type.Literal('list'), data: Type.Array(OpenAiModel) },
+  { title: 'OpenAiModelList' },
+);
+
+export const OpenAiDeleted = Type.Object(
+  {
+    id: Type.String(),
+    object: Type.Union([Type.Literal('response'), Type.Literal('conversation.deleted')]),
+    deleted: Type.Literal(true),
+  },
+  { title: 'OpenAiDeleted' },
+);

@@ -1,0 +1,162 @@
+import { AcpError, invalidField } from '../../contract/errors.ts';
+import { isRecord } from '../../contract/record.ts';
+import type { CompiledAgent } from '../../engine/compiled-agent.ts';
+import type { ModelJson, ModelResponseFormat } from '../../providers/models/model-provider.ts';
+import type { Metadata } from './openai.schema.ts';
+
+/** What requests of both kinds share. */
+export interface SharedRequest {
+  readonly model?: string | null | undefined;
+  readonly metadata?: Metadata | null | undefined;
+  readonly stream?: boolean | null | undefined;
+}
+
+const refused = (path: string, message: string): AcpError =>
+  new AcpError('unsupported-parameter', `${path} ${message}.`, { details: { errors: [{ path, message }] } });
+
+type Given = (value: unknown) => boolean;
+
+const isGiven: Given = (value) => value !== undefined && value !== null;
+const isTrue: Given = (value) => value === true;
+const isNotText: Given = (value) => isGiven(value) && JSON.stringify(value) !== '["text"]';
+const isNotAuto: Given = (value) => isGiven(value) && value !== 'auto';
+
+/** Members that would change what is asked for, each with when it does. */
+const refusals: readonly (readonly [string, Given, string])[] = [
+  ['n', (value) => typeof value === 'number' && value > 1, 'must not be above 1'],
+  ['logprobs', isTrue, 'is not offered'],
+  ['modalities', isNotText, 'must be text alone'],
+  ['audio', isGiven, 'is not offered'],
+  ['prediction', isGiven, 'is not offered'],
+  ['functions', isGiven, 'is not offered: tools has taken its place'],
+  ['function_call', isNotAuto, 'is not offered: the agent decides which tools it calls'],
+  ['tool_choice', isNotAuto, 'must be auto: the agent decides which tools it calls'],
+  ['background', isTrue, 'is not offered'],
+  ['prompt', isGiven, 'is not offered'],
+  ['context_management', isGiven, 'is not offered'],
+];
+
+const maxPairs = 16;
+const maxKeyLength = 64;
+const maxValueLength = 512;
+
+const checkMetadata = (metadata: Metadata): void => {
+  const pairs = Object.entries(metadata);
+  if (pairs.length > maxPairs) throw invalidField('metadata', `has more than ${maxPairs} pairs`);
+  for (const [key, value] of pairs) {
+    if (key.length > maxKeyLength) throw invalidField('metadata', `has a key of more than ${maxKeyLength} characters`);
+    if (value.length > maxValueLength)
+      throw invalidField(`metadata.${key}`, `is longer than ${maxValueLength} characters`);
+  }
+};
+
+export const checkedMetadata = (metadata: Metadata | null | undefined): Metadata => {
+  const given = metadata ?? {};
+  checkMetadata(given);
+  return given;
+};
+
+/** Refuses what would change the meaning of a request; throws `unsupported-parameter` with its name. */
+export const refuseUnsupported = (body: object): void => {
+  const members = body as Readonly<Record<string, unknown>>;
+  for (const [name, changes, message] of refusals) if (changes(members[name])) throw refused(name, message);
+};
+
+const parameterPrefix = 'param.';
+
+/** Values for the parameters of the agent; null: none is given. */
+export const parametersIn = (metadata: Metadata): Record<string, string> | null => {
+  const given = Object.entries(metadata).filter(([key]) => key.startsWith(parameterPrefix));
+  return given.length === 0
+    ? null
+    : Object.fromEntries(given.map(([key, value]) => [key.slice(parameterPrefix.length), value]));
+};
+
+/** The agent that a request names; `exists` is asked only where the metadata could name another one. */
+export const agentNamed = async (
+  { model, metadata }: SharedRequest,
+  exists: (name: string) => Promise<boolean>,
+): Promise<string> => {
+  const named = model ?? '';
+  const entity = metadata?.['entity_id'] ?? '';
+  if (named === '' && entity === '')
+    throw new AcpError('missing-required-parameter', 'model is required: the name of an agent.', {
+      details: { errors: [{ path: 'model', message: 'is required' }] },
+    });
+  if (entity === '') return named;
+  return named !== '' && (await exists(named)) ? named : entity;
+};
+
+/** The lowest of the limits that are given; null: none is. */
+export const tokenLimit = (limits: Readonly<Record<string, number | null | undefined>>): number | null => {
+  let lowest: number | null = null;
+  for (const [name, limit] of Object.entries(limits)) {
+    if (limit === null || limit === undefined) continue;
+    if (limit < 1) throw invalidField(name, 'must be at least 1');
+    lowest = Math.min(lowest ?? limit, limit);
+  }
+  return lowest;
+};
+
+/** `type`, and of `json_schema` its name, schema and description, which stand in the member or below it. */
+const formatIn = (format: Readonly<Record<string, unknown>>, path: string): ModelResponseFormat => {
+  const schema = format['schema'];
+  if (!isRecord(schema)) throw invalidField(`${path}.schema`, 'must be a JSON schema');
+  const { name, description } = format;
+  return {
+    kind: 'JsonSchema',
+    schema: schema as ModelJson,
+    name: typeof name === 'string' && name !== '' ? name : 'response',
+    ...(typeof description === 'string' ? { description } : {}),
+  };
+};
+
+/** The format that this run's answer is to have; null: the agent's own. */
+export const formatOf = (format: unknown, path: string): ModelResponseFormat | null => {
+  if (format === undefined || format === null) return null;
+  const type = isRecord(format) ? format['type'] : undefined;
+  if (!isRecord(format) || typeof type !== 'string') throw invalidField(path, 'must have a type');
+  if (type === 'text') return null;
+  if (type === 'json_object') return { kind: 'Json' };
+  if (type !== 'json_schema') throw refused(path, 'must be text, json_object or json_schema');
+  const below = format['json_schema'];
+  return isRecord(below) ? formatIn(below, `${path}.json_schema`) : formatIn(format, path);
+};
+
+/** The tools of a request may only name what the agent leaves to its caller's program. */
+const checkTools = (agent: CompiledAgent, tools: readonly NamedTool[]): void => {
+  for (const [index, { type, name }] of tools.entries()) {
+    const path = `tools[${index}]`;
+    if (type !== 'function' || name === null) throw refused(path, 'must be a function');
+    const known = agent.tools.get(name);
+    if (known?.kind !== 'tool' || !known.tool.descriptor.runsOnClient)
+      throw refused(path, `names "${name}", which is no client-side tool of the agent`);
+  }
+};
+
+export interface NamedTool {
+  readonly type: string;
+  readonly name: string | null;
+}
+
+export interface Adjustment {
+  readonly maxTokens: number | null;
+  readonly format: ModelResponseFormat | null;
+  readonly tools: readonly NamedTool[];
+}
+
+/** The agent as one run has it: never with more than its definition allows. */
+export const adjustedAgent = (agent: CompiledAgent, { maxTokens, format, tools }: Adjustment): CompiledAgent => {
+  if (tools.length > 0) checkTools(agent, tools);
+  if (maxTokens === null && format === null) return agent;
+  const { model } = agent;
+  const lowered = maxTokens === null ? model.maxOutputTokens : Math.min(maxTokens, model.maxOutputTokens ?? maxTokens);
+  return { ...agent, model: { ...model, maxOutputTokens: lowered, responseFormat: format ?? model.responseFormat } };
+};
+
+export const refuseKeyedStream = (key: string | undefined, stream: boolean): void => {
+  if (stream && key !== undefined)
+    throw new AcpError('stream-not-possible', 'A request with an idempotency key cannot be streamed.', {
+      details: { errors: [{ path: 'stream', message: 'must not be true with `Idempotency-Key`' }] },
+    });
+};
