@@ -38,6 +38,7 @@ import { flowKeys } from './0039-flow-keys.ts';
 import { triggerFlow } from './0041-trigger-flow.ts';
 import { jobLines } from './0042-job-lines.ts';
 import { ruleLabels } from './0048-rule-labels.ts';
+import { openAi } from './0050-openai.ts';
 import { doors } from './0060-doors.ts';
 import { a2aMessages } from './0062-a2a-messages.ts';
 import { spanCountsOfNewStore } from './dialect-parts.ts';
@@ -83,6 +84,7 @@ export const migrations: readonly Migration[] = [
   { ...triggerFlow, checksum: 'c77530c5db380cf1' },
   { ...jobLines, checksum: '9b0e057f4bc4d09c' },
   { ...ruleLabels, checksum: '3e629c9d3cefe245' },
+  { ...openAi, checksum: '008675cfefb88caf' },
   { ...doors, checksum: 'a2b6f06ccc7c2831' },
   { ...a2aMessages, checksum: 'eeb10ecec778092a' },
 ];

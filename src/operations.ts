@@ -12,6 +12,7 @@ import { modelOperations } from './features/models/models.operations.ts';
 import { chatCompletionOperations, openAiModelOperations } from './features/openai/openai.operations.ts';
 import { diagnosticsOperations } from './features/platform/diagnostics.operations.ts';
 import { metaOperations } from './features/platform/meta.operations.ts';
+import { conversationOperations, responseOperations } from './features/openai/responses.operations.ts';
 import { policyTestOperations } from './features/policy-tests/policy-tests.operations.ts';
 import {
   egressPolicyOperations,
@@ -67,6 +68,8 @@ export const operations = {
   dataSubjects: dataSubjectOperations,
   openAiModels: openAiModelOperations,
   chatCompletions: chatCompletionOperations,
+  responses: responseOperations,
+  conversations: conversationOperations,
   diagnostics: diagnosticsOperations,
   meta: metaOperations,
 } as const;

@@ -92,6 +92,14 @@ export const apiHandlers = (parts: HandlerParts): ApiHandlers<typeof operations>
     ...base,
     launch: runs.launch,
     answers: runs.answers,
+    access: runs.access,
+    records: runs.records,
+    runEvents: runs.events,
+    async cancelRun(context, runId) {
+      await runs.handlers.cancel(context, { params: { runId }, query: {}, headers: {}, body: undefined });
+    },
+    sessions,
+    runsOnClient: (name) => hostTools.registry.get(name)?.descriptor.runsOnClient === true,
     agents: agents.known,
     agentExists: agents.exists,
     files: { keep: attachments.keep, named: attachments.runs.named },
@@ -171,6 +179,8 @@ export const apiHandlers = (parts: HandlerParts): ApiHandlers<typeof operations>
     audit: auditFeature({ ...base, signingKeyFile: opened.signingKeyFile, shared: opened.shared }).handlers,
     openAiModels: openAi.models,
     chatCompletions: openAi.chatCompletions,
+    responses: openAi.responses,
+    conversations: openAi.conversations,
     diagnostics: diagnosticsOf(parts),
     meta: platform.meta,
   };

@@ -26,6 +26,8 @@ const protectedTables = {
   response_cache: { tenant: 'Column', key: ['id'], columns: ['answer'] },
   agent_files: { tenant: 'Key', key: ['owner', 'path'], columns: ['content'] },
   own_secrets: { tenant: 'Key', key: ['name'], columns: ['value'] },
+  openai_responses: { tenant: 'Key', key: ['id'], columns: ['metadata'] },
+  openai_conversations: { tenant: 'Key', key: ['id'], columns: ['metadata'] },
   agent_states: { tenant: 'Key', key: ['owner'], columns: ['todos'] },
 } as const satisfies {
   readonly [T in keyof Tables]?: {

@@ -5,6 +5,7 @@ import { arrivingWorkTables } from './arriving-work.ts';
 import { contentTables } from './contents.ts';
 import { flowTables } from './flow.ts';
 import { modelHealthTables } from './model-health.ts';
+import { openAiTables } from './openai.ts';
 import { quotaTables } from './quotas.ts';
 import { retentionTables } from './retention.ts';
 import { runCancelTables } from './run-cancels.ts';
@@ -34,6 +35,7 @@ export const featureTables = {
   ...contentTables,
   ...flowTables,
   ...modelHealthTables,
+  ...openAiTables,
   ...quotaTables,
   ...retentionTables,
   ...runCancelTables,

@@ -194,6 +194,7 @@ const deleteAnswers = async (db: Db, dialect: SqlDialect, { tenantId, runs }: Su
     .where('tenant_id', '=', tenantId)
     .where(dialect.jsonMemberIn('headers', 'X-Run-Id', runIds))
     .execute();
+  await db.deleteFrom('openai_responses').where('run_id', 'in', runIds).execute();
   await db.deleteFrom('response_cache').where('tenant_id', '=', tenantId).execute();
 };
 

@@ -1,12 +1,28 @@
+import type { Config } from '../../core/config/schema.ts';
 import type { Telemetry } from '../../core/telemetry/telemetry.ts';
+import type { Storage } from '../../db/storage.ts';
+import type { SessionsFeature } from '../sessions/index.ts';
 import { type ChatServiceDeps, chatService } from './chat.service.ts';
+import { type ConversationServiceDeps, conversationService } from './conversations.service.ts';
 import { createGivenMessages } from './given-messages.ts';
 import { createGivenFiles, type GivenFileDeps } from './given-parts.ts';
 import { type ModelServiceDeps, modelService } from './models.service.ts';
 import { createOpenAiTelemetry } from './openai-telemetry.ts';
+import { createResponseSources } from './response-sources.ts';
+import { responseStart } from './response-start.service.ts';
+import { type ResponseServiceDeps, responseService } from './responses.service.ts';
+import { responseStore } from './responses.store.ts';
 
-export interface OpenAiDeps extends Omit<ChatServiceDeps, 'given' | 'telemetry'>, Pick<ModelServiceDeps, 'agents'> {
+export interface OpenAiDeps
+  extends Omit<ChatServiceDeps, 'given' | 'telemetry'>,
+    Pick<ModelServiceDeps, 'agents'>,
+    Pick<ConversationServiceDeps, 'authorization'>,
+    Omit<ResponseServiceDeps, 'store' | 'items' | 'sessions'> {
+  readonly config: Config;
+  readonly storage: Storage;
+  readonly sessions: Pick<SessionsFeature, 'store' | 'access' | 'remove' | 'fork'>;
   readonly files: GivenFileDeps;
+  readonly runsOnClient: (toolName: string) => boolean;
   readonly telemetry: Telemetry;
   readonly now: () => number;
   readonly newId: () => string;
@@ -14,10 +30,36 @@ export interface OpenAiDeps extends Omit<ChatServiceDeps, 'given' | 'telemetry'>
 
 /** Agents for programs that speak to the OpenAI API. */
 export const openAiFeature = (deps: OpenAiDeps) => {
-  const given = createGivenMessages({ ...deps, files: createGivenFiles(deps.files) });
-  const telemetry = createOpenAiTelemetry(deps.telemetry);
+  const { storage, sessions } = deps;
+  const { Host, Service } = deps.config;
+  const store = storage.stores(responseStore);
+  const base = {
+    ...deps,
+    store,
+    given: createGivenMessages({ ...deps, files: createGivenFiles(deps.files) }),
+    telemetry: createOpenAiTelemetry(deps.telemetry),
+    items: { runsOnClient: deps.runsOnClient },
+  };
   return {
     models: modelService({ agents: deps.agents, startedAt: deps.now() }),
-    chatCompletions: chatService({ ...deps, given, telemetry }),
+    chatCompletions: chatService(base),
+    responses: {
+      ...responseService(base),
+      ...responseStart({
+        ...base,
+        sources: createResponseSources({ store, sessions }),
+        conversations: Host.OpenAi.Conversations,
+        recordingEnabled: Service.RunRecording.Enabled,
+        async removeFork(tenantId, sessionId) {
+          const row = await sessions.store.get(tenantId, sessionId);
+          if (row !== undefined) await sessions.remove(row);
+        },
+      }),
+    },
+    conversations: conversationService({
+      ...base,
+      persistent: storage.persistent,
+      enabled: Host.OpenAi.Conversations,
+    }),
   };
 };

@@ -13,6 +13,8 @@ const byTenant = [
   'sessions',
   'attachments',
   'idempotency_keys',
+  'openai_responses',
+  'openai_conversations',
   'run_scores',
   'skill_script_grants',
   'retention_policies',

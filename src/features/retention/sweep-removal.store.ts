@@ -42,6 +42,8 @@ export const sweepRemoval = defineStore((storage) => {
     jobItems: deletion(storage, 'job_items', ['job_id']),
     grant: deletion(storage, 'skill_script_grants', ['id']),
     key: deletion(storage, 'idempotency_keys', ['tenant_id', 'key']),
+    response: deletion(storage, 'openai_responses', ['tenant_id', 'id']),
+    conversation: deletion(storage, 'openai_conversations', ['tenant_id', 'id']),
     score: deletion(storage, 'run_scores', ['tenant_id', 'run_id', 'id']),
     run: deletion(storage, 'runs', ['tenant_id', 'id']),
     label: deletion(storage, 'run_labels', ['tenant_id', 'key', 'value', 'run_id']),
@@ -60,6 +62,7 @@ export const sweepRemoval = defineStore((storage) => {
       'tool_invocations',
       'approvals',
       'run_traces',
+      'openai_responses',
     ] as const
   ).map((table) => deletion(storage, table, ['run_id']));
   const handover = deletion(storage, 'approval_handovers', ['run_id']);
@@ -117,6 +120,8 @@ export const sweepRemoval = defineStore((storage) => {
     // One that is sent again meanwhile stays.
     WebhookDeliveries: (_tenantId, { key }) => single(remove.delivery(key, 'Delivered')),
     SkillScriptGrants: (_tenantId, { key }) => single(remove.grant(key)),
+    Conversations: (tenantId, { key, sub }) =>
+      single(sub === 'response' ? remove.response(tenantId, key) : remove.conversation(tenantId, key)),
     IdempotencyKeys: (tenantId, { key }) => single(remove.key(tenantId, key)),
     RunScores: (tenantId, { key, sub }) => single(remove.score(tenantId, key, sub)),
     Runs: (tenantId, { key }) => tree(tenantId, key),

@@ -27,6 +27,8 @@ type KeyedTable =
   | 'webhook_deliveries'
   | 'skill_script_grants'
   | 'idempotency_keys'
+  | 'openai_responses'
+  | 'openai_conversations'
   | 'attachments'
   | 'sessions';
 type Reader = (tenantId: string, keys: readonly string[], units: readonly SweepUnit[]) => Promise<ArchivedRow[]>;
@@ -172,6 +174,10 @@ export const createSweepRows = ({ bytesOf, messagesOf }: SweepRowsDeps): StoreDe
       SkillScriptGrants: (tenantId, keys) => keyed('skill_script_grants', tenantId, keys),
       Attachments: attachments,
       Sessions: sessions,
+      Conversations: async (tenantId, keys) => [
+        ...(await keyed('openai_responses', tenantId, keys)),
+        ...(await keyed('openai_conversations', tenantId, keys)),
+      ],
       IdempotencyKeys: (tenantId, keys) => keyed('idempotency_keys', tenantId, keys),
       Runs: trees,
     };

@@ -201,6 +201,36 @@ export const targetQueries: Readonly<Partial<Record<RetentionTarget, TargetQuery
           ),
         ),
   },
+  Conversations: {
+    order: 'age',
+    units: ({ db }, tenantId) =>
+      db
+        .selectFrom('openai_responses')
+        .innerJoin('runs', (join) =>
+          join.on('runs.tenant_id', '=', tenantId).onRef('runs.id', '=', 'openai_responses.run_id'),
+        )
+        .select(['openai_responses.id as key', sql<string>`'response'`.as('sub')])
+        .select(['openai_responses.created_at as age', one.as('rows')])
+        .where('openai_responses.tenant_id', '=', tenantId)
+        .where(isClosed)
+        .unionAll(
+          db
+            .selectFrom('openai_conversations')
+            .leftJoin('sessions', (join) =>
+              join
+                .onRef('sessions.tenant_id', '=', 'openai_conversations.tenant_id')
+                .onRef('sessions.id', '=', 'openai_conversations.id'),
+            )
+            .select(['openai_conversations.id as key', sql<string>`'conversation'`.as('sub')])
+            // One that is spoken in is as old as what was said last.
+            .select((eb) => [
+              eb.fn.coalesce('sessions.updated_at', 'openai_conversations.created_at').as('age'),
+              one.as('rows'),
+            ])
+            .where('openai_conversations.tenant_id', '=', tenantId),
+        )
+        .$castTo<UnitRow>(),
+  },
   IdempotencyKeys: {
     order: 'age',
     units: ({ db }, tenantId) =>

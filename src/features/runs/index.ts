@@ -268,7 +268,8 @@ export const runsFeature = (deps: RunsDeps) => {
     },
     launch,
     answers,
-    followed,
+    /** The events of a run from its beginning on, live or finished. */
+    events: (tenantId: string, runId: string) => runEventSource({ store, engine, followed }, tenantId, runId, 0),
     /** Runs that execute; only the launch starts them. */
     engine: engine as Omit<RunEngine, 'start'>,
     access,
@@ -319,9 +320,9 @@ export { createRunPricing, type RecalculateCosts } from './cost-recalculation.ts
 export type { EarlierEnd, ItemRuns } from './item-runs.ts';
 export {
   type ArrivingWork,
+  type Entrance,
   failureError,
   type Launch,
-  type OutsideCall,
   pauseContextOf,
   preflightCheck,
   type RunWork,

@@ -4,6 +4,7 @@ import type { Principal } from '../../core/context.ts';
 import type { Telemetry } from '../../core/telemetry/telemetry.ts';
 import type { Announcements } from '../../db/announcements.ts';
 import type { BatchedWrites } from '../../db/batched-writes.ts';
+import type { SessionRow } from '../../db/tables/sessions.ts';
 import type { ChatMessage } from '../../engine/context/index.ts';
 import { publicMessage } from '../../engine/context/index.ts';
 import { sessionBranchStore } from './session-branches.store.ts';
@@ -108,6 +109,27 @@ export const sessionsFeature = (deps: SessionsDeps) => {
       return (await store.messages(row)).map((message, sequence) => publicMessage(message, sequence, deps));
     },
     erasure,
+    remove,
+    /** Opens a session with the first messages of another one, whose owner has it; neither changes with the other. */
+    async fork(source: SessionRow, id: string, count: number): Promise<void> {
+      const at = deps.now();
+      await storage.stores(sessionBranchStore).branch(source, {
+        ...source,
+        id,
+        conversation_id: deps.newId(),
+        version: 1,
+        message_count: count,
+        active_run_id: null,
+        lock_until: null,
+        last_run_id: null,
+        created_at: at,
+        updated_at: at,
+        parent_session_id: source.id,
+        parent_conversation_id: source.conversation_id,
+        branch_from_sequence: count - 1,
+        summary: null,
+      });
+    },
     /** Deletes a session that has not been written to since; false: it is in use, or has been. */
     async removeUnused(tenantId: string, sessionId: string, updatedAt: number): Promise<boolean> {
       const row = await store.get(tenantId, sessionId);

@@ -3,7 +3,7 @@ import type { ToolDefinition } from '../../../src/engine/tools/tool.ts';
 import type { AppSetup, TestApp } from '../../support/app.ts';
 import { tool } from '../runs/run-calls.ts';
 
-const token = 'token-of-the-clients-0123456789';
+export const token = 'token-of-the-clients-0123456789';
 
 /** The official client, as a program has it that has only changed its address and key. */
 export const officialClient = ({ url }: Pick<TestApp, 'url'>, options: { readonly apiKey?: string } = {}): OpenAI =>

@@ -1,0 +1,169 @@
+import { createHash } from 'node:crypto';
+import { invalidField } from '../../contract/errors.ts';
+import { readableResult } from '../../providers/models/hosted-parts.ts';
+import type { ChatMessage, ContentPart } from '../../engine/context/index.ts';
+import type { Item } from './responses.schema.ts';
+
+export const hexOf = (uuid: string): string => uuid.replaceAll('-', '');
+
+export const messageItemId = (messageId: string): string => `msg_${hexOf(messageId)}`;
+
+/** Stable for a call of a run, of which models repeat the ids. */
+const callItemId = (kind: 'fc' | 'mcp' | 'fco', runId: string, callId: string, nth: number): string =>
+  `${kind}_${createHash('sha256').update(`${runId}\n${callId}\n${nth}`).digest('hex').slice(0, 32)}`;
+
+/** Ids of the items of calls, in the order in which a run has made them. */
+export const callItemIds = () => {
+  const seen = new Map<string, number>();
+  return (kind: 'fc' | 'mcp' | 'fco', runId: string, callId: string): string => {
+    const name = `${kind} ${runId} ${callId}`;
+    const nth = seen.get(name) ?? 0;
+    seen.set(name, nth + 1);
+    return callItemId(kind, runId, callId, nth);
+  };
+};
+
+/** The server that a client knows a tool of; tools of the service itself have this one. */
+export const serverLabel = (source: string | null | undefined): string =>
+  source?.startsWith('mcp:') === true ? source.slice(4) : 'acp';
+
+export const outputText = (text: string) => ({ type: 'output_text', text, annotations: [], logprobs: [] });
+
+const userPart = (part: ContentPart): unknown[] => {
+  if (part.type === 'Text') return part.text === '' ? [] : [{ type: 'input_text', text: part.text }];
+  if (part.type === 'Document') return [{ type: 'input_text', text: part.text }];
+  if (part.type !== 'Attachment') return [];
+  return part.mediaType.startsWith('image/')
+    ? [{ type: 'input_image', file_id: part.attachmentId, detail: 'auto' }]
+    : [{ type: 'input_file', file_id: part.attachmentId, filename: part.fileName }];
+};
+
+type ToolResult = Extract<ContentPart, { type: 'ToolResult' }>;
+
+export interface ItemRules {
+  /** Whether a tool is executed by the program of the caller. */
+  readonly runsOnClient: (toolName: string) => boolean;
+}
+
+/** Stored messages as items; one message may be several, and a result is part of its call's where the service made it. */
+export const itemsOf = (messages: readonly ChatMessage[], { runsOnClient }: ItemRules): Item[] => {
+  const idOf = callItemIds();
+
+  /** The result of a call is behind it, before the same id is used again. */
+  const resultOf = (index: number, callId: string): ToolResult | undefined =>
+    messages
+      .slice(index + 1)
+      .flatMap(({ contents }) => contents)
+      .find((part): part is ToolResult => part.type === 'ToolResult' && part.toolCallId === callId);
+
+  const ranHere = (runId: string, callId: string, name: string, args: unknown, result: ToolResult | undefined): Item => ({
+    type: 'mcp_call',
+    id: idOf('mcp', runId, callId),
+    server_label: serverLabel(null),
+    name,
+    arguments: JSON.stringify(args),
+    output: result?.result ?? null,
+    error: result?.errorMessage ?? null,
+    status: result === undefined ? 'incomplete' : result.errorMessage === null ? 'completed' : 'failed',
+  });
+
+  const ofAssistant = (message: ChatMessage, index: number): Item[] => {
+    const runId = message.runId ?? '';
+    return message.contents.flatMap((part): Item[] => {
+      if (part.type === 'Text')
+        return part.text === ''
+          ? []
+          : [
+              {
+                type: 'message',
+                id: messageItemId(message.messageId),
+                role: 'assistant',
+                status: message.interrupted ? 'incomplete' : 'completed',
+                content: [outputText(part.text)],
+              },
+            ];
+      if (part.type === 'HostedCall') {
+        const answer = message.contents.find(
+          (other) => other.type === 'HostedResult' && other.toolCallId === part.toolCallId,
+        );
+        const text = answer?.type === 'HostedResult' ? JSON.stringify(readableResult(answer.result)) : null;
+        const isError = answer?.type === 'HostedResult' && answer.isError;
+        const { toolCallId, toolName } = part;
+        const result: ToolResult | undefined =
+          text === null
+            ? undefined
+            : { type: 'ToolResult', toolCallId, toolName, result: isError ? null : text, errorMessage: isError ? text : null };
+        return [ranHere(runId, toolCallId, toolName, part.arguments, result)];
+      }
+      if (part.type !== 'ToolCall') return [];
+      const { toolCallId, toolName, arguments: args } = part;
+      if (!runsOnClient(toolName)) return [ranHere(runId, toolCallId, toolName, args, resultOf(index, toolCallId))];
+      return [
+        {
+          type: 'function_call',
+          id: idOf('fc', runId, toolCallId),
+          call_id: toolCallId,
+          name: toolName,
+          arguments: JSON.stringify(args),
+          status: 'completed',
+        },
+      ];
+    });
+  };
+
+  const ofTool = ({ contents, runId }: ChatMessage): Item[] =>
+    contents.flatMap((part): Item[] =>
+      part.type === 'ToolResult' && runsOnClient(part.toolName)
+        ? [
+            {
+              type: 'function_call_output',
+              id: idOf('fco', runId ?? '', part.toolCallId),
+              call_id: part.toolCallId,
+              output: part.result ?? part.errorMessage ?? '',
+              status: 'completed',
+            },
+          ]
+        : [],
+    );
+
+  return messages.flatMap((message, index): Item[] => {
+    if (message.role === 'Assistant') return ofAssistant(message, index);
+    if (message.role === 'Tool') return ofTool(message);
+    const content = message.contents.flatMap(userPart);
+    if (content.length === 0) return [];
+    const role = message.role === 'System' ? 'system' : 'user';
+    return [{ type: 'message', id: messageItemId(message.messageId), role, status: 'completed', content }];
+  });
+};
+
+export interface ItemQuery {
+  readonly limit?: string | undefined;
+  readonly order?: string | undefined;
+  readonly after?: string | undefined;
+}
+
+const defaultLimit = 20;
+const mostItems = 100;
+
+const limitOf = (limit: string | undefined): number => {
+  if (limit === undefined) return defaultLimit;
+  if (!/^[+-]?\d{1,9}$/.test(limit)) throw invalidField('limit', 'must be a whole number');
+  return Math.min(Math.max(Number(limit), 1), mostItems);
+};
+
+/** One page of items that are in the order in which they came. */
+export const itemPage = (items: readonly Item[], { limit, order, after }: ItemQuery) => {
+  const size = limitOf(limit);
+  if (order !== undefined && order !== 'asc' && order !== 'desc') throw invalidField('order', 'must be asc or desc');
+  const all = order === 'asc' ? items : items.toReversed();
+  const at = after === undefined ? -1 : all.findIndex(({ id }) => id === after);
+  if (after !== undefined && at < 0) throw invalidField('after', 'names no item of this list');
+  const data = all.slice(at + 1, at + 1 + size);
+  return {
+    object: 'list' as const,
+    data: [...data],
+    first_id: data[0]?.id ?? null,
+    last_id: data.at(-1)?.id ?? null,
+    has_more: at + 1 + size < all.length,
+  };
+};

@@ -1,0 +1,61 @@
+import type { OpenAiResponseRow } from '../../db/tables/openai.ts';
+import type { CompiledAgent } from '../../engine/compiled-agent.ts';
+import type { Metadata } from './openai.schema.ts';
+import type { ResponseHead } from './response-events.ts';
+
+/** What the agent has its model asked with, as far as responses tell it. */
+export interface EffectiveSettings {
+  readonly temperature: number | null;
+  readonly topP: number | null;
+  readonly effort: string | null;
+  readonly maxOutputTokens: number | null;
+  readonly parallelToolCalls: boolean;
+  readonly format: unknown;
+}
+
+export const effectiveSettings = ({ model }: CompiledAgent): EffectiveSettings => {
+  const { responseFormat: format } = model;
+  return {
+    temperature: model.temperature,
+    topP: model.topP,
+    effort: model.reasoningEffort,
+    maxOutputTokens: model.maxOutputTokens,
+    parallelToolCalls: model.allowConcurrentToolCalls,
+    format:
+      format === null || format.kind === 'Text'
+        ? { type: 'text' }
+        : format.kind === 'Json'
+          ? { type: 'json_object' }
+          : { type: 'json_schema', name: format.name ?? 'response', schema: format.schema ?? {} },
+  };
+};
+
+/** What a response says of itself, whether or not it is stored. */
+export const headOf = (
+  row: Omit<OpenAiResponseRow, 'tenant_id' | 'owner_id' | 'run_id' | 'session_id'>,
+  store = true,
+): ResponseHead => {
+  const settings = JSON.parse(row.settings) as EffectiveSettings;
+  return {
+    id: row.id,
+    object: 'response',
+    created_at: Math.floor(row.created_at / 1000),
+    model: row.agent_name,
+    conversation: row.conversation_id === null ? null : { id: row.conversation_id },
+    previous_response_id: row.previous_response_id,
+    instructions: null,
+    metadata: JSON.parse(row.metadata) as Metadata,
+    store,
+    background: false,
+    max_output_tokens: settings.maxOutputTokens,
+    temperature: settings.temperature,
+    top_p: settings.topP,
+    reasoning: { effort: settings.effort, summary: null },
+    text: { format: settings.format as ResponseHead['text']['format'] },
+    parallel_tool_calls: settings.parallelToolCalls,
+    tool_choice: 'auto',
+    tools: [],
+    truncation: 'disabled',
+    user: null,
+  };
+};

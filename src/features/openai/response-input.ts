@@ -1,0 +1,126 @@
+import { AcpError, invalidField } from '../../contract/errors.ts';
+import type { Json } from '../../contract/schema.ts';
+import { parsedArguments } from '../../core/documents/json-depth.ts';
+import { type GivenInput, type GivenMessage, splitInput } from './chat-input.ts';
+import { fileOf, type GivenFile, type GivenParts } from './given-parts.ts';
+import type { InputItem, InputPart, ResponseRequest } from './responses.schema.ts';
+
+/** The result of a call that an earlier response has left to the caller's program. */
+export interface GivenAnswer {
+  readonly callId: string;
+  readonly result: string;
+}
+
+export interface ResponseInput extends GivenInput {
+  /** Empty: no earlier call is answered. */
+  readonly answers: readonly GivenAnswer[];
+}
+
+const partOf = (part: InputPart, path: string): string | GivenFile => {
+  const { type } = part;
+  if (type === 'input_text' || type === 'output_text') return part.text ?? '';
+  if (type === 'refusal') return part.refusal ?? '';
+  const name = part.filename ?? null;
+  if (type === 'input_image')
+    return fileOf({ id: part.file_id ?? null, url: part.image_url ?? null, name }, `${path}.image_url`);
+  if (type === 'input_audio' && part.input_audio !== undefined)
+    return fileOf({ data: part.input_audio.data, name: `audio.${part.input_audio.format}` }, `${path}.input_audio.data`);
+  if (type !== 'input_file')
+    throw invalidField(`${path}.type`, 'must be input_text, input_image, input_file, input_audio or output_text');
+  if (part.file_url != null) throw invalidField(`${path}.file_url`, 'is not offered, since no address is fetched');
+  return fileOf({ id: part.file_id ?? null, data: part.file_data ?? null, name }, `${path}.file_data`);
+};
+
+const partsOf = (content: InputItem['content'], path: string): GivenParts => {
+  if (typeof content === 'string') return { text: content, files: [] };
+  const parts = (content ?? []).map((part, index) => partOf(part, `${path}[${index}]`));
+  return {
+    text: parts.filter((part) => typeof part === 'string').join('\n'),
+    files: parts.filter((part) => typeof part !== 'string'),
+  };
+};
+
+const textOf = (content: InputItem['content'], path: string): string => {
+  const { text, files } = partsOf(content, path);
+  if (files.length > 0) throw invalidField(path, 'must be text');
+  return text;
+};
+
+/** What is neither said nor asked for, and comes back from clients that send what they were sent. */
+const dropped: ReadonlySet<string> = new Set(['reasoning', 'mcp_call']);
+
+class Reader {
+  readonly instructions: string[] = [];
+  readonly given: GivenMessage[] = [];
+  readonly answers: GivenAnswer[] = [];
+  readonly #names = new Map<string, string>();
+
+  take(item: InputItem, path: string): void {
+    const type = item.type ?? 'message';
+    if (dropped.has(type)) return;
+    if (type === 'message') this.#message(item, path);
+    else if (type === 'function_call') this.#call(item, path);
+    else if (type === 'function_call_output') this.#output(item, path);
+    else throw invalidField(`${path}.type`, 'must be message, function_call or function_call_output');
+  }
+
+  #message({ role, content }: InputItem, path: string): void {
+    if (role === 'system' || role === 'developer') this.instructions.push(textOf(content, `${path}.content`));
+    else if (role === 'user') this.given.push({ role: 'User', ...partsOf(content, `${path}.content`) });
+    else if (role === 'assistant')
+      this.given.push({ role: 'Assistant', text: textOf(content, `${path}.content`), calls: [] });
+    else throw invalidField(`${path}.role`, 'must be user, assistant, system or developer');
+  }
+
+  /** A call belongs to what the assistant has said before it. */
+  #call({ call_id: callId, name, arguments: text }: InputItem, path: string): void {
+    if (typeof callId !== 'string' || typeof name !== 'string') throw invalidField(path, 'must have call_id and name');
+    this.#names.set(callId, name);
+    const call = { callId, toolName: name, arguments: parsedArguments(text ?? '') as Json };
+    const last = this.given.at(-1);
+    if (last?.role === 'Assistant') this.given[this.given.length - 1] = { ...last, calls: [...last.calls, call] };
+    else this.given.push({ role: 'Assistant', text: '', calls: [call] });
+  }
+
+  #output({ call_id: callId, output }: InputItem, path: string): void {
+    if (typeof callId !== 'string') throw invalidField(`${path}.call_id`, 'is required');
+    const result = textOf(output, `${path}.output`);
+    const toolName = this.#names.get(callId);
+    if (toolName === undefined) this.answers.push({ callId, result });
+    else this.given.push({ role: 'Tool', callId, toolName, result });
+  }
+}
+
+const isEmpty = ({ text, files }: GivenParts): boolean => text.trim() === '' && files.length === 0;
+
+const required = (): AcpError =>
+  new AcpError('message-required', 'The input says nothing.', {
+    details: { errors: [{ path: 'input', message: 'is required' }] },
+  });
+
+/** With answers the turn goes on: what the user says with them is one message behind them. */
+const besideAnswers = (given: readonly GivenMessage[]): GivenMessage[] => {
+  const parts = given.map((message) => {
+    if (message.role !== 'User') throw invalidField('input', 'must not bring earlier answers together with results');
+    return message;
+  });
+  if (parts.length === 0) return [];
+  return [
+    { role: 'User', text: parts.map(({ text }) => text).join('\n'), files: parts.flatMap(({ files }) => files) },
+  ];
+};
+
+export const responseInput = ({ input, instructions }: ResponseRequest): ResponseInput => {
+  const reader = new Reader();
+  if (typeof instructions === 'string') reader.instructions.push(instructions);
+  if (typeof input === 'string') reader.given.push({ role: 'User', text: input, files: [] });
+  else for (const [index, item] of (input ?? []).entries()) reader.take(item, `input[${index}]`);
+  const { answers } = reader;
+  const given = answers.length === 0 ? reader.given : besideAnswers(reader.given);
+  const turn = splitInput(given, reader.instructions);
+  const last = given.at(-1);
+  if (answers.length === 0 && (last === undefined || (last.role === 'User' && isEmpty(last)))) throw required();
+  if (answers.length === 0 && last?.role === 'Assistant')
+    throw invalidField('input', "must end with the user's message or the result of a call");
+  return { ...turn, answers };
+};

@@ -1,0 +1,51 @@
+import { AcpError } from '../../contract/errors.ts';
+import type { CallContext } from '../../core/context.ts';
+import type { OpenAiResponseRow } from '../../db/tables/openai.ts';
+import type { SessionRow } from '../../db/tables/sessions.ts';
+import type { ChatMessage } from '../../engine/context/index.ts';
+import type { SessionsFeature } from '../sessions/index.ts';
+import type { ResponseStore } from './responses.store.ts';
+
+export interface ResponseSourceDeps {
+  readonly store: Pick<ResponseStore, 'get' | 'branchRequests'>;
+  readonly sessions: Pick<SessionsFeature, 'store' | 'access' | 'fork'>;
+}
+
+/** What a new response goes on from. */
+export interface ResponseSource {
+  readonly row: OpenAiResponseRow;
+  readonly session: SessionRow;
+  /** The history up to the end of the response. */
+  readonly history: readonly ChatMessage[];
+}
+
+const notFound = (id: string): AcpError =>
+  new AcpError('previous-response-not-found', `Previous response "${id}" was not found.`, {
+    details: { errors: [{ path: 'previous_response_id', message: 'names no response that can be gone on from' }] },
+  });
+
+/** Earlier responses, each with the conversation as it was at its end. */
+export const createResponseSources = ({ store, sessions }: ResponseSourceDeps) => ({
+  async find({ tenantId, principal }: CallContext, id: string): Promise<ResponseSource> {
+    const row = await store.get(tenantId, id);
+    const session = row === undefined ? undefined : await sessions.store.get(tenantId, row.session_id);
+    // Of a response that has failed first of all nothing is kept to go on from.
+    if (row === undefined || session === undefined) throw notFound(id);
+    // Another owner's is told as that, where it is named to be run on.
+    sessions.access.assertMayRun(principal, session.id, session.owner_id);
+    if (session.active_run_id === row.run_id)
+      throw new AcpError('session-busy', `Response "${id}" is in progress.`, { details: { retryAfterMs: 1000 } });
+    if (session.version === 0) throw notFound(id);
+    const messages = await sessions.store.messages(session);
+    const last = messages.findLastIndex(({ runId }) => runId === row.run_id);
+    return { row, session, history: last < 0 ? messages : messages.slice(0, last + 1) };
+  },
+  /** A session of its own with that history, and with what it waits for. */
+  async fork({ session, history }: ResponseSource, id: string): Promise<void> {
+    await sessions.fork(session, id, history.length);
+    const runIds = [...new Set(history.flatMap(({ runId }) => runId ?? []))];
+    await store.branchRequests(session.tenant_id, session.id, id, runIds);
+  },
+});
+
+export type ResponseSources = ReturnType<typeof createResponseSources>;

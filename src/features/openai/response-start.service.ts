@@ -1,0 +1,235 @@
+import { AcpError, invalidField } from '../../contract/errors.ts';
+import { sessionIdPattern } from '../../contract/schema.ts';
+import type { CallContext, Handlers } from '../../core/context.ts';
+import type { OpenAiResponseRow } from '../../db/tables/openai.ts';
+import type { CompiledAgent } from '../../engine/compiled-agent.ts';
+import type { ChatMessage } from '../../engine/context/index.ts';
+import type { Entrance, Launch, RunAnswers } from '../runs/index.ts';
+import type { GivenMessage } from './chat-input.ts';
+import type { GivenMessages } from './given-messages.ts';
+import { hexOf } from './items.ts';
+import type { OpenAiTelemetry } from './openai-telemetry.ts';
+import {
+  type Adjustment,
+  adjustedAgent,
+  agentNamed,
+  checkedMetadata,
+  formatOf,
+  parametersIn,
+  refuseKeyedStream,
+  refuseUnsupported,
+  tokenLimit,
+} from './request.rules.ts';
+import { ResponseEvents } from './response-events.ts';
+import { effectiveSettings, headOf } from './response-head.ts';
+import { type ResponseInput, responseInput } from './response-input.ts';
+import type { ResponseSource, ResponseSources } from './response-sources.ts';
+import type { responseOperations } from './responses.operations.ts';
+import type { ResponseRequest } from './responses.schema.ts';
+import type { ResponseStore } from './responses.store.ts';
+import { translated } from './run-frames.ts';
+
+export interface ResponseStartDeps {
+  readonly launch: Pick<Launch, 'enter'>;
+  readonly answers: RunAnswers;
+  readonly given: GivenMessages;
+  readonly telemetry: OpenAiTelemetry;
+  readonly agentExists: (tenantId: string, name: string) => Promise<boolean>;
+  readonly store: Pick<ResponseStore, 'opened'>;
+  readonly sources: ResponseSources;
+  /** False: conversations are refused. */
+  readonly conversations: boolean;
+  readonly recordingEnabled: boolean;
+  readonly removeFork: (tenantId: string, sessionId: string) => Promise<void>;
+  readonly now: () => number;
+}
+
+export const responseIdOf = (runId: string): string => `resp_${hexOf(runId)}`;
+
+const sessionId = new RegExp(sessionIdPattern);
+
+/** What a request asks for, checked. */
+interface Asked {
+  readonly input: ResponseInput;
+  readonly adjustment: Adjustment;
+  readonly metadata: Record<string, string>;
+  readonly agentName: string;
+  readonly conversationId: string | null;
+  readonly source: ResponseSource | null;
+  readonly isKept: boolean;
+  readonly isStreaming: boolean;
+}
+
+const conversationOf = ({ conversation }: ResponseRequest, enabled: boolean): string | null => {
+  if (conversation === undefined || conversation === null) return null;
+  if (!enabled) throw new AcpError('unsupported-parameter', 'conversation is switched off here.', {
+    details: { errors: [{ path: 'conversation', message: 'is switched off here' }] },
+  });
+  const id = typeof conversation === 'string' ? conversation : conversation.id;
+  // Sessions of responses are theirs alone: each stays as it was.
+  if (!sessionId.test(id) || id.startsWith('resp_')) throw invalidField('conversation', 'is no id of a conversation');
+  return id;
+};
+
+const toolNames = (history: readonly ChatMessage[]): ReadonlyMap<string, string> =>
+  new Map(
+    history.flatMap(({ contents }) =>
+      contents.flatMap((part) => (part.type === 'ToolCall' ? [[part.toolCallId, part.toolName] as const] : [])),
+    ),
+  );
+
+/** Results without a session to bring them to: they stand in what is given, behind the calls of the earlier response. */
+const answeredBehind = ({ history }: ResponseSource, { answers }: ResponseInput): GivenMessage[] => {
+  const names = toolNames(history);
+  const answered = new Set(
+    history.flatMap(({ contents }) => contents.flatMap((part) => (part.type === 'ToolResult' ? [part.toolCallId] : []))),
+  );
+  return answers.map(({ callId, result }) => {
+    const toolName = names.get(callId);
+    if (toolName === undefined) throw new AcpError('tool-call-unknown', `The call "${callId}" is not known.`);
+    if (answered.has(callId)) throw new AcpError('tool-call-answered', `The call "${callId}" is answered.`);
+    return { role: 'Tool', callId, toolName, result };
+  });
+};
+
+/** One run for each response, in a session of its own, in that of a conversation, or in none. */
+export const responseStart = (deps: ResponseStartDeps): Pick<Handlers<typeof responseOperations>, 'create'> => {
+  const { launch, answers, given, telemetry, sources } = deps;
+
+  const askedOf = async (context: CallContext, body: ResponseRequest): Promise<Asked> => {
+    refuseUnsupported(body);
+    const metadata = checkedMetadata(body.metadata);
+    const input = responseInput(body);
+    const adjustment: Adjustment = {
+      maxTokens: tokenLimit({ max_output_tokens: body.max_output_tokens }),
+      format: formatOf(body.text?.format, 'text.format'),
+      tools: (body.tools ?? []).map(({ type, name }) => ({ type, name: name ?? null })),
+    };
+    const conversationId = conversationOf(body, deps.conversations);
+    const previous = body.previous_response_id ?? null;
+    if (conversationId !== null && previous !== null)
+      throw invalidField('previous_response_id', 'cannot be sent with conversation');
+    if (conversationId !== null && body.store === false) throw invalidField('store', 'must be true with conversation');
+    if (conversationId === null && previous === null && input.answers.length > 0)
+      throw new AcpError('tool-call-unknown', `The call "${input.answers[0]?.callId}" is not known.`, {
+        details: { errors: [{ path: 'input', message: 'has the result of a call that is not known' }] },
+      });
+    const agentName = await agentNamed(body, (name) => deps.agentExists(context.tenantId, name));
+    return {
+      input,
+      adjustment,
+      metadata,
+      agentName,
+      conversationId,
+      source: previous === null ? null : await sources.find(context, previous),
+      isKept: body.store !== false,
+      isStreaming: body.stream === true,
+    };
+  };
+
+  return {
+    async create(context, { body, query, headers }) {
+      refuseKeyedStream(headers['idempotency-key'], body.stream === true);
+      const asked = await askedOf(context, body);
+      const { input, source, conversationId, isKept, isStreaming } = asked;
+      const { tenantId } = context;
+      const toolResults = input.answers.map(({ callId, result }) => ({ callId, result }));
+      const answersHere = isKept && toolResults.length > 0;
+      const parameters = parametersIn(asked.metadata);
+      let agent: CompiledAgent | null = null;
+      let forked: string | null = null;
+      let row: OpenAiResponseRow | null = null;
+
+      const rowOf = (runId: string, ownerId: string | null): OpenAiResponseRow => ({
+        tenant_id: tenantId,
+        id: responseIdOf(runId),
+        run_id: runId,
+        session_id: conversationId ?? responseIdOf(runId),
+        conversation_id: conversationId,
+        previous_response_id: source?.row.id ?? null,
+        owner_id: ownerId,
+        agent_name: asked.agentName,
+        metadata: JSON.stringify(asked.metadata),
+        settings: JSON.stringify(agent === null ? {} : effectiveSettings(agent)),
+        created_at: deps.now(),
+      });
+
+      const entrance: Entrance = await launch.enter({
+        kind: answersHere ? 'answers' : 'request',
+        context,
+        agentName: asked.agentName,
+        body: { sessionId: conversationId ?? source?.session.id ?? null, ...(answersHere ? { toolResults } : {}) },
+        isStreaming,
+        target: { sessionId: conversationId ?? source?.session.id ?? null },
+        work: null,
+        outside: {
+          adjusted(compiled) {
+            agent = adjustedAgent(compiled, asked.adjustment);
+            return agent;
+          },
+          async parts(runId) {
+            row = rowOf(runId, entrance.ownerId);
+            const session = isKept ? row.session_id : null;
+            if (isKept && source !== null) {
+              await sources.fork(source, row.id);
+              forked = row.id;
+            }
+            const before = isKept || source === null ? [] : source.history.map((message) => ({ ...message, runId }));
+            const behind = isKept || source === null ? [] : answeredBehind(source, input);
+            const turn = await given(
+              context,
+              { ...input, history: [...behind, ...input.history] },
+              session,
+              runId,
+            );
+            const history = [...before, ...turn.history];
+            const { message, attachmentIds } = turn;
+            return {
+              body: {
+                message,
+                attachmentIds,
+                parameters,
+                sessionId: session,
+                ...(answersHere ? { toolResults } : {}),
+              },
+              given:
+                history.length === 0 && input.instructions === null
+                  ? null
+                  : { history, instructions: input.instructions },
+              opening: isKept ? [deps.store.opened(row)] : [],
+            };
+          },
+        },
+      });
+
+      /** A session that was made for a run which did not begin. */
+      const undo = async (error: unknown): Promise<never> => {
+        const began = error instanceof AcpError && error.details.runId !== undefined;
+        if (forked !== null && !began) await deps.removeFork(tenantId, forked).catch(() => undefined);
+        throw error;
+      };
+      const eventsFor = (runId: string): ResponseEvents =>
+        new ResponseEvents(runId, headOf(row ?? rowOf(runId, null), isKept && deps.recordingEnabled));
+
+      if (isStreaming) {
+        const { run, stream } = await answers.streamed(context, entrance, query.onDisconnect).catch(undo);
+        const events = eventsFor(run.id);
+        telemetry.streams(context, 'invoke_agent', run, responseIdOf(run.id), conversationId);
+        return { status: 200, stream: translated(stream, events), headers: { 'X-Run-Id': run.id } };
+      }
+      const answer = async () => {
+        let events: ResponseEvents | null = null;
+        const { run, outcome } = await answers
+          .toEnd(context, entrance, query.onDisconnect, (runId, frames) => {
+            events ??= eventsFor(runId);
+            for (const frame of frames) events.frames(frame);
+          })
+          .catch(undo);
+        telemetry.answered(context, 'invoke_agent', run, responseIdOf(run.id), outcome, conversationId);
+        const { response } = events ?? eventsFor(run.id);
+        return { status: 200, body: response, headers: { 'X-Run-Id': run.id } } as const;
+      };
+      return context.once === null ? await answer() : await context.once(entrance.ownerId, answer);
+    },
+  };
+};

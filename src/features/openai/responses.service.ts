@@ -1,0 +1,135 @@
+import { AcpError, invalidField } from '../../contract/errors.ts';
+import type { FrameSource } from '../../contract/operation.ts';
+import { ok } from '../../contract/operation.ts';
+import type { CallContext, Handlers } from '../../core/context.ts';
+import type { RunRow } from '../../db/tables.ts';
+import type { OpenAiResponseRow } from '../../db/tables/openai.ts';
+import type { ChatMessage } from '../../engine/context/index.ts';
+import { decodePack } from '../../engine/record/index.ts';
+import type { AuditLog } from '../audit/index.ts';
+import type { RunAccess, RunRecords } from '../runs/index.ts';
+import type { SessionsFeature } from '../sessions/index.ts';
+import { itemPage, itemsOf, type ItemRules } from './items.ts';
+import { ResponseEvents } from './response-events.ts';
+import { headOf } from './response-head.ts';
+import type { responseOperations } from './responses.operations.ts';
+import { type ResponseStore, responseStore } from './responses.store.ts';
+
+export interface ResponseServiceDeps {
+  readonly store: ResponseStore;
+  readonly access: Pick<RunAccess, 'find'>;
+  readonly records: Pick<RunRecords, 'packs' | 'recordedInput'>;
+  readonly runEvents: (tenantId: string, runId: string) => FrameSource;
+  /** Asks for the end of a run; throws `run-finished` for one that is over. */
+  readonly cancelRun: (context: CallContext, runId: string) => Promise<void>;
+  readonly sessions: Pick<SessionsFeature, 'store' | 'remove'>;
+  readonly audit: Pick<AuditLog, 'change'>;
+  readonly items: ItemRules;
+}
+
+interface Found {
+  readonly row: OpenAiResponseRow;
+  readonly run: RunRow;
+}
+
+// Rows read at once, as other readers of a log do.
+const packsPerRead = 64;
+
+/** Events up to this number are left out. */
+const after = (source: FrameSource, events: ResponseEvents, last: number): FrameSource => ({
+  subscribe: (onFrames, onEnd, drained) =>
+    source.subscribe(
+      (frames) => {
+        const made = frames.flatMap((frame) => {
+          const first = events.nextSequence;
+          return events.frames(frame).filter((_frame, index) => first + index > last);
+        });
+        if (made.length > 0) onFrames(made);
+      },
+      onEnd,
+      drained,
+    ),
+});
+
+const isOpen = ({ status }: RunRow): boolean => status === 'Queued' || status === 'Running';
+
+export const responseService = (deps: ResponseServiceDeps): Omit<Handlers<typeof responseOperations>, 'create'> => {
+  const { store, access, records, sessions } = deps;
+
+  const notFound = (id: string): AcpError => new AcpError('response-not-found', `Response "${id}" was not found.`);
+
+  /** With its run, which says who may see it. */
+  const find = async (context: CallContext, id: string): Promise<Found> => {
+    const row = await store.get(context.tenantId, id);
+    if (row === undefined) throw notFound(id);
+    const run = await access.find(context, row.run_id).catch((error: unknown) => {
+      throw error instanceof AcpError && error.code === 'run-not-found' ? notFound(id) : error;
+    });
+    return { row, run };
+  };
+
+  /** What the log has said so far. */
+  const eventsOf = async ({ row, run }: Found): Promise<ResponseEvents> => {
+    const events = new ResponseEvents(run.id, headOf(row));
+    for (let next = 0; ; ) {
+      const packs = await records.packs(row.tenant_id, run.id, next, packsPerRead);
+      for (const pack of packs) {
+        for (const frame of decodePack(run.id, pack.firstSequence, pack.events, next)) events.frames(frame);
+        next = pack.lastSequence + 1;
+      }
+      if (packs.length < packsPerRead) return events;
+    }
+  };
+
+  const inputOf = async ({ row, run }: Found): Promise<readonly ChatMessage[]> => {
+    const session = await sessions.store.get(row.tenant_id, row.session_id);
+    const kept = session === undefined ? [] : await sessions.store.messages(session);
+    const first = kept.find(({ runId }) => runId === run.id);
+    // Results that the turn went on with come first, in a message of their own.
+    const results = first?.role === 'Tool' ? [first] : [];
+    const recorded = await records.recordedInput(row.tenant_id, run.id);
+    return [...results, ...(recorded?.messages ?? [])];
+  };
+
+  return {
+    async get(context, { params, query }) {
+      const found = await find(context, params.responseId);
+      const { stream, starting_after: last } = query;
+      if (stream !== true) return ok((await eventsOf(found)).response);
+      // A log that cannot be read is an error now: a stream has no way to say it later than by its end.
+      const known = await eventsOf(found);
+      if (last !== undefined && last >= known.nextSequence)
+        throw invalidField('starting_after', `must be below ${known.nextSequence}`);
+      const events = new ResponseEvents(found.run.id, headOf(found.row));
+      const source = deps.runEvents(context.tenantId, found.run.id);
+      return { status: 200, stream: after(source, events, last ?? -1), headers: { 'X-Run-Id': found.run.id } };
+    },
+    async cancel(context, { params }) {
+      const found = await find(context, params.responseId);
+      if (isOpen(found.run))
+        await deps.cancelRun(context, found.run.id).catch((error: unknown) => {
+          if (!(error instanceof AcpError) || error.code !== 'run-finished') throw error;
+        });
+      return ok((await eventsOf(found)).response);
+    },
+    async remove(context, { params }) {
+      const { row, run } = await find(context, params.responseId);
+      if (isOpen(run))
+        throw new AcpError('run-not-finished', `Response "${row.id}" is in progress and can be removed once it has ended.`);
+      if (row.session_id === row.id) {
+        const session = await sessions.store.get(row.tenant_id, row.id);
+        const end = session === undefined ? 'gone' : await sessions.remove(session);
+        if (end === 'busy') throw new AcpError('session-busy', `The session of response "${row.id}" is in use.`);
+      }
+      await deps.audit.change(context, async (stores, tell) => {
+        if (!(await stores(responseStore).remove(row.tenant_id, row.id))) throw notFound(row.id);
+        tell({ id: row.id, before: { id: row.id, runId: row.run_id, agentName: row.agent_name }, after: null });
+      });
+      return ok({ id: row.id, object: 'response', deleted: true });
+    },
+    async inputItems(context, { params, query }) {
+      const found = await find(context, params.responseId);
+      return ok(itemPage(itemsOf(await inputOf(found), deps.items), query));
+    },
+  };
+};

@@ -1,0 +1,80 @@
+import assert from 'node:assert/strict';
+import OpenAI from 'openai';
+import { forEachDurableService, forEachServiceOverHttp } from '../../support/app.ts';
+import { conversation, says } from '../runs/chat-requests.ts';
+import { refusal } from '../runs/run-calls.ts';
+import { helperSetup, officialClient } from './openai-client.ts';
+
+const helper = { model: 'helper' } as const;
+
+forEachServiceOverHttp('OAI-26 OAI-40 OAI-42 OAI-43 a conversation is reserved, used, changed and removed', async (open) => {
+  const app = await open(helperSetup());
+  const client = officialClient(app);
+  const reserved = await client.conversations.create({ metadata: { topic: 'tea' } });
+  assert.match(reserved.id, /^conv_[0-9a-f]{32}$/);
+  assert.deepEqual((await client.conversations.items.list(reserved.id)).data, []);
+  app.simulator.enqueue(says('Hello Ada.'), says('Ada.'));
+  const first = await client.responses.create({ ...helper, input: 'I am Ada.', conversation: reserved.id });
+  assert.deepEqual(first.conversation, { id: reserved.id });
+  await client.responses.create({ ...helper, input: 'Who am I?', conversation: { id: reserved.id } });
+  assert.deepEqual(conversation(app.simulator.lastRequest()).slice(1), [
+    'user: I am Ada.',
+    'assistant: Hello Ada.',
+    'user: Who am I?',
+  ]);
+  const changed = await client.conversations.update(reserved.id, { metadata: { kind: 'green' } });
+  assert.deepEqual(changed.metadata, { kind: 'green' });
+  assert.deepEqual((await client.conversations.retrieve(reserved.id)).metadata, { kind: 'green' });
+  assert.deepEqual(await client.conversations.delete(reserved.id), {
+    id: reserved.id,
+    object: 'conversation.deleted',
+    deleted: true,
+  });
+  for (const call of [
+    () => client.conversations.delete(reserved.id),
+    () => client.conversations.retrieve(reserved.id),
+    () => client.conversations.update(reserved.id, { metadata: {} }),
+    () => client.conversations.items.list(reserved.id),
+  ])
+    await assert.rejects(
+      call(),
+      (error: unknown) => error instanceof OpenAI.NotFoundError && error.code === 'conversation_not_found',
+    );
+  assert.equal((await app.client.runs.list()).body.length, 2);
+  assert.equal((await app.client.sessions.list()).body.length, 0);
+});
+
+forEachDurableService('OAI-44 items come in pages that end, in either order, under ids that stay', async (open) => {
+  const app = await open(helperSetup());
+  const { body: reserved } = await app.client.conversations.create({ body: {} });
+  const conversationId = reserved.id;
+  for (const input of ['a', 'b', 'c']) {
+    app.simulator.enqueue(says(`${input}!`));
+    await app.client.responses.create({ body: { model: 'helper', input, conversation: conversationId } });
+  }
+  const page = async (query: Record<string, string>) =>
+    (await app.client.conversations.items({ params: { conversationId }, query })).body;
+  const all = await page({ order: 'asc' });
+  assert.deepEqual(
+    all.data.map((item) => (item as unknown as { content: { text: string }[] }).content[0]?.text),
+    ['a', 'a!', 'b', 'b!', 'c', 'c!'],
+  );
+  assert.equal(all.has_more, false);
+  const ids = all.data.map(({ id }) => id);
+  assert.deepEqual(
+    (await page({})).data.map(({ id }) => id),
+    ids.toReversed(),
+  );
+  const first = await page({ order: 'asc', limit: '4' });
+  assert.deepEqual([first.has_more, first.first_id, first.last_id], [true, ids[0], ids[3]]);
+  const rest = await page({ order: 'asc', limit: '2', after: ids[3] ?? '' });
+  assert.deepEqual([rest.has_more, rest.data.map(({ id }) => id)], [false, ids.slice(4)]);
+  const none = await page({ order: 'asc', after: ids[5] ?? '' });
+  assert.deepEqual([none.data, none.first_id, none.last_id, none.has_more], [[], null, null, false]);
+  assert.equal((await page({ limit: '0' })).data.length, 1);
+  assert.equal((await refusal(page({ limit: 'many' }))).status, 400);
+  assert.equal((await refusal(page({ after: 'msg_0' }))).status, 400);
+  const itemId = ids[1] ?? '';
+  const { body: item } = await app.client.conversations.item({ params: { conversationId, itemId } });
+  assert.deepEqual(item, all.data[1]);
+});
