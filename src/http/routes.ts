@@ -135,6 +135,12 @@ const hasEmptyParameter = ({ params }: FastifyRequest): boolean => Object.values
 
 /** One route for each operation of the table. */
 export const addOperationRoutes = (app: FastifyInstance, options: RouteOptions): void => {
+  const requests = options.telemetry.metrics.counter(
+    'acp.openai.requests',
+    'Requests of clients of the OpenAI API that ended.',
+    '{request}',
+    ['acp.openai.route', 'http.response.status_code'],
+  );
   for (const entry of options.entries) {
     const route = routeOf(entry);
     app.route({
@@ -144,6 +150,8 @@ export const addOperationRoutes = (app: FastifyInstance, options: RouteOptions):
       onRequest: (request, reply) => {
         reply.hijack();
         const exchange = exchangeOf(request, reply, options);
+        if (entry.operation.envelope === 'OpenAi')
+          reply.raw.once('close', () => requests.add(1, [entry.operation.path, reply.raw.statusCode]));
         if (hasEmptyParameter(request)) refuseUnknown(request, exchange, options.log);
         else void serve(options, entry, request, new HttpCall(options, route, request, exchange));
       },

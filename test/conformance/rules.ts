@@ -28,6 +28,7 @@ export const areas: Readonly<Record<string, { readonly title: string; readonly r
   // Suites and online evaluation come with a later version.
   EVAL: { title: 'Judges', rules: [...between(33, 37), 43] },
   TRIGGER: { title: 'Triggers', rules: upTo(27) },
+  OAI: { title: 'Clients of the OpenAI API', rules: upTo(45) },
   JOB: { title: 'Jobs and schedules', rules: upTo(48) },
   A2A: { title: 'Agents for other agents', rules: upTo(36) },
 };

@@ -34,6 +34,10 @@ const kindOfParameter = (path: string, name: string): string | null => {
   if (name === 'scoreId') return 'scores';
   if (name === 'beforeId') return 'audit';
   if (name === 'entity') return 'entities';
+  if (name === 'model') return 'agents';
+  if (name === 'responseId') return 'responses';
+  if (name === 'conversationId') return 'conversations';
+  if (name === 'itemId') return 'items';
   if (name === 'id' && path.includes('/deliveries/{id}')) return 'deliveries';
   const before = path.slice(0, path.indexOf(`{${name}}`));
   return /^\/api\/[^{]+\/$/.test(before) ? before.slice('/api/'.length, -1) : null;
@@ -75,6 +79,7 @@ const bodies: Readonly<Record<string, (id: string) => unknown>> = {
   'schedules.save': () => ({ handlerKey: 'acp.retention', targetName: '*' }),
   'scores.save': () => ({ kind: 'Stars', value: 3 }),
   'webhooks.retryRange': () => ({ from: '2026-01-01T00:00:00Z' }),
+  'conversations.update': () => ({ metadata: {} }),
   'skills.save': (name) => ({ name, description: 'x', instructions: 'x' }),
 };
 

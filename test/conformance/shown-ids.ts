@@ -16,6 +16,7 @@ export const kindOfMember = (member: string): string | null => {
   if (/agentName$/i.test(member)) return 'agents';
   if (/skillName$/i.test(member)) return 'skills';
   if (/approvalIds?$/i.test(member)) return 'approvals';
+  if (/^(?:first|last)_id$/.test(member)) return 'items';
   return member === 'entity' ? 'entities' : null;
 };
 
@@ -27,7 +28,7 @@ export interface Found {
 }
 
 const collectionOf = (path: string, kinds: readonly string[]): string | null => {
-  const plain = path.replace(/^\/api\//, '').replace(/\?.*$/, '');
+  const plain = path.replace(/^\/(?:api|v1)\//, '').replace(/\?.*$/, '');
   if (/^runs\/[^/]+\/feedback/.test(plain)) return 'scores';
   if (/^webhooks\/[^/]+\/deliveries/.test(plain)) return 'deliveries';
   return (

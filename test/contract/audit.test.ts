@@ -86,6 +86,14 @@ const calls: Readonly<Record<string, (app: TestApp) => Promise<unknown>>> = {
       },
     }),
   'webhooks.remove': ({ client }) => client.webhooks.remove({ params: { name: 'crm' } }),
+  async 'responses.remove'({ client }) {
+    const { body } = await client.responses.create({ body: { model: 'helper', input: 'Hi' } });
+    return client.responses.remove({ params: { responseId: body?.id ?? '' } });
+  },
+  async 'conversations.remove'({ client }) {
+    const { body } = await client.conversations.create({ body: {} });
+    return client.conversations.remove({ params: { conversationId: body.id } });
+  },
   'keys.create': ({ client }) => client.keys.create({ body: { name: 'ci', scopes: ['RunsRead'], role: 'Reader' } }),
   async 'keys.remove'({ client }) {
     const [key] = (await client.keys.list({})).body;

@@ -7,9 +7,21 @@ import { operations } from '../../src/operations.ts';
 import { start } from '../features/runs/run-calls.ts';
 import { forEachService, type TestApp } from '../support/app.ts';
 
+interface KeyedAnswer {
+  readonly body?: unknown;
+  readonly headers: Readonly<Record<string, string>>;
+}
+
 /** A call of every operation that declares idempotency, under a key. */
-const calls: Readonly<Record<string, (app: TestApp, key: string) => ReturnType<typeof start>>> = {
+const calls: Readonly<Record<string, (app: TestApp, key: string) => Promise<KeyedAnswer>>> = {
   'runs.start': ({ client }, key) => start(client, 'helper', 'Hi', { headers: { 'idempotency-key': key } }),
+  'chatCompletions.create': ({ client }, key) =>
+    client.chatCompletions.create({
+      body: { model: 'helper', messages: [{ role: 'user', content: 'Hi' }] },
+      headers: { 'idempotency-key': key },
+    }),
+  'responses.create': ({ client }, key) =>
+    client.responses.create({ body: { model: 'helper', input: 'Hi' }, headers: { 'idempotency-key': key } }),
 };
 
 forEachService(

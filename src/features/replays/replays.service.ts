@@ -4,11 +4,11 @@ import type { CallContext, Handlers } from '../../core/context.ts';
 import type { RunRow, ToolInvocationRow } from '../../db/tables.ts';
 import type { CompiledAgent } from '../../engine/compiled-agent.ts';
 import type { ChatMessage } from '../../engine/context/index.ts';
-import { type RecordedCall, type RunReplay, recordedTools } from '../../engine/context/index.ts';
+import { type GivenContext, type RecordedCall, type RunReplay, recordedTools } from '../../engine/context/index.ts';
 import { warningsOf } from '../../engine/lifecycle/index.ts';
 import type { AgentVariants } from '../agents/index.ts';
 import type { AuditLog } from '../audit/index.ts';
-import { failureError, type Launch, type RunAccess, type RunRecords, type RunWork } from '../runs/index.ts';
+import { failureError, type Launch, type RecordedInput, type RunAccess, type RunRecords, type RunWork } from '../runs/index.ts';
 import type { replayOperations } from './replays.operations.ts';
 import type { ToolMode } from './replays.schema.ts';
 
@@ -36,6 +36,20 @@ const assertRepeatable = (run: RunRow): void => {
     throw new AcpError('replay-not-supported', `Run ${run.id} is a workflow's; only runs of agents can be replayed.`);
   if (run.status === 'Queued' || run.status === 'Running')
     throw new AcpError('run-not-finished', `Run ${run.id} is ${run.status} and can be replayed once it has ended.`);
+};
+
+/** What the caller of the source gave beside its message, and the input without it. */
+const recordedGiven = ({ messages, context }: RecordedInput) => {
+  const { given: counted } = context;
+  if (counted === undefined) return { given: null, input: messages };
+  const first = counted.instructions ? 1 : 0;
+  const [instructions] = messages;
+  const told = first === 0 ? [] : (instructions?.contents ?? []);
+  const given: GivenContext = {
+    instructions: first === 0 ? null : told.map((part) => (part.type === 'Text' ? part.text : '')).join(''),
+    history: messages.slice(first, first + counted.history),
+  };
+  return { given, input: messages.slice(first + counted.history) };
 };
 
 /** What the person or program said in the source turn; what came of it is left to the replay. */
@@ -103,7 +117,9 @@ export const replayService = (deps: ReplayServiceDeps): Pick<Handlers<typeof rep
     const recorded = await deps.records.recordedInput(source.tenant_id, source.id);
     if (recorded === null)
       throw new AcpError('run-input-not-recorded', `The input of run ${source.id} was not recorded, or was removed.`);
-    const input = turnInput(source, recorded.messages);
+    const { given, input: said } = recordedGiven(recorded);
+    // Where the last thing that was said is a tool's, all of it is given.
+    const input = given !== null && said.length === 0 ? [] : turnInput(source, said);
     const change = {
       version: body.agentVersion ?? null,
       modelProvider: body.modelProvider ?? null,
@@ -126,6 +142,7 @@ export const replayService = (deps: ReplayServiceDeps): Pick<Handlers<typeof rep
       agent: mode === 'NoTools' ? withoutTools(agent) : agent,
       culture: recorded.context.culture,
       parameters,
+      given,
       // The recorded messages as they are, documents and attachments included.
       resume: {
         messages: input.map((message) => ({ ...message, messageId: deps.newId(), runId })),

@@ -216,7 +216,7 @@ export const createLaunch = (deps: LaunchDeps) => {
       session: placed?.session ?? null,
       waiting: placed?.waiting ?? null,
       resume: placed?.resume ?? work.resume ?? null,
-      given: request.given ?? null,
+      given: request.given ?? work.given ?? null,
       asksNobody: request.outside !== undefined,
       opening: request.opening ?? [],
       continuedFromRunId: from,
