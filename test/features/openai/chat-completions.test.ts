@@ -1,12 +1,12 @@
 import assert from 'node:assert/strict';
 import OpenAI from 'openai';
-import { forEachServiceOverHttp } from '../../support/app.ts';
+import { forEachHttpService } from '../../support/app.ts';
 import { calls, conversation, says } from '../runs/chat-requests.ts';
 import { helperSetup, officialClient } from './openai-client.ts';
 
 const hello = [{ role: 'user', content: 'Hello' }] as const;
 
-forEachServiceOverHttp('OAI-9 OAI-18 an agent is a model by its name, and another name is none', async (open) => {
+forEachHttpService('OAI-9 OAI-18 an agent is a model by its name, and another name is none', async (open) => {
   const app = await open(helperSetup());
   const client = officialClient(app);
   const { data } = await client.models.list();
@@ -28,7 +28,7 @@ forEachServiceOverHttp('OAI-9 OAI-18 an agent is a model by its name, and anothe
   );
 });
 
-forEachServiceOverHttp(
+forEachHttpService(
   'OAI-19 OAI-22 a chat is one run without a session, with the history of its request',
   async (open) => {
     const app = await open(helperSetup());
@@ -64,7 +64,7 @@ forEachServiceOverHttp(
   },
 );
 
-forEachServiceOverHttp(
+forEachHttpService(
   'OAI-23 a streamed chat has its role first, its end with the usage, and then nothing',
   async (open) => {
     const app = await open(helperSetup());
@@ -88,7 +88,7 @@ forEachServiceOverHttp(
   },
 );
 
-forEachServiceOverHttp(
+forEachHttpService(
   'OAI-21 a call of a client-side tool ends the answer, and its result begins the next run',
   async (open) => {
     const app = await open(helperSetup());
@@ -137,7 +137,7 @@ forEachServiceOverHttp(
   },
 );
 
-forEachServiceOverHttp(
+forEachHttpService(
   'OAI-15 a call that needs an approval fails, the model is told, and the run goes on',
   async (open) => {
     const app = await open(helperSetup());

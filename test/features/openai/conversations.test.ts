@@ -1,13 +1,13 @@
 import assert from 'node:assert/strict';
 import OpenAI from 'openai';
-import { forEachDurableService, forEachServiceOverHttp } from '../../support/app.ts';
+import { forEachDurableService, forEachHttpService } from '../../support/app.ts';
 import { conversation, says } from '../runs/chat-requests.ts';
 import { refusal } from '../runs/run-calls.ts';
 import { helperSetup, officialClient } from './openai-client.ts';
 
 const helper = { model: 'helper' } as const;
 
-forEachServiceOverHttp('OAI-26 OAI-40 OAI-42 OAI-43 a conversation is reserved, used, changed and removed', async (open) => {
+forEachHttpService('OAI-26 OAI-40 OAI-42 OAI-43 a conversation is reserved, used, changed and removed', async (open) => {
   const app = await open(helperSetup());
   const client = officialClient(app);
   const reserved = await client.conversations.create({ metadata: { topic: 'tea' } });

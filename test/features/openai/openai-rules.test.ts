@@ -1,5 +1,5 @@
 import assert from 'node:assert/strict';
-import { forEachService, forEachServiceOverHttp, type TestApp } from '../../support/app.ts';
+import { forEachService, forEachHttpService, type TestApp } from '../../support/app.ts';
 import { calls, conversation, says } from '../runs/chat-requests.ts';
 import { Gate, refusal, tool } from '../runs/run-calls.ts';
 import { helperSetup, local, token } from './openai-client.ts';
@@ -24,7 +24,7 @@ const chat = (app: TestApp, body: Json, headers = {}) =>
 
 const errorOf = ({ body }: { body: Json }) => body['error'] as Json;
 
-forEachServiceOverHttp('OAI-5 OAI-6 unknown members and those of the agent have no effect', async (open) => {
+forEachHttpService('OAI-5 OAI-6 unknown members and those of the agent have no effect', async (open) => {
   const app = await open(helperSetup());
   app.simulator.enqueue(says('Hi.'));
   const { status } = await chat(
@@ -37,7 +37,7 @@ forEachServiceOverHttp('OAI-5 OAI-6 unknown members and those of the agent have 
   assert.deepEqual([body['temperature'], body['seed'], body['stop']], [undefined, undefined, undefined]);
 });
 
-forEachServiceOverHttp('OAI-7 what would change the meaning is refused by its name', async (open) => {
+forEachHttpService('OAI-7 what would change the meaning is refused by its name', async (open) => {
   const app = await open(helperSetup());
   for (const [param, value] of Object.entries({
     n: 2,
@@ -63,7 +63,7 @@ forEachServiceOverHttp('OAI-7 what would change the meaning is refused by its na
   assert.deepEqual((await app.client.runs.list()).body, []);
 });
 
-forEachServiceOverHttp('OAI-8 a limit of tokens lowers that of the agent, and never raises it', async (open) => {
+forEachHttpService('OAI-8 a limit of tokens lowers that of the agent, and never raises it', async (open) => {
   const app = await open(
     helperSetup({ agents: [{ name: 'helper', model: { ...local, maxOutputTokens: 50 } }] }),
   );
@@ -77,7 +77,7 @@ forEachServiceOverHttp('OAI-8 a limit of tokens lowers that of the agent, and ne
   assert.equal((await chat(app, { max_completion_tokens: 0 })).status, 400);
 });
 
-forEachServiceOverHttp('OAI-9 OAI-10 metadata names the agent where the model does not, and fills parameters', async (open) => {
+forEachHttpService('OAI-9 OAI-10 metadata names the agent where the model does not, and fills parameters', async (open) => {
   const app = await open(
     helperSetup({
       agents: [
@@ -106,7 +106,7 @@ forEachServiceOverHttp('OAI-9 OAI-10 metadata names the agent where the model do
   );
 });
 
-forEachServiceOverHttp('OAI-11 a key gives a repeat the same answer, and does not go with a stream', async (open) => {
+forEachHttpService('OAI-11 a key gives a repeat the same answer, and does not go with a stream', async (open) => {
   const app = await open(helperSetup());
   app.simulator.enqueue(says('Hi.'));
   const key = { 'idempotency-key': 'k1' };
@@ -120,7 +120,7 @@ forEachServiceOverHttp('OAI-11 a key gives a repeat the same answer, and does no
   assert.equal((await chat(app, {}, { 'idempotency-key': 'k'.repeat(256) })).status, 400);
 });
 
-forEachServiceOverHttp('OAI-4 OAI-16 an error of a run that began is not to be sent again', async (open) => {
+forEachHttpService('OAI-4 OAI-16 an error of a run that began is not to be sent again', async (open) => {
   const app = await open(helperSetup());
   app.simulator.enqueue({ fault: { kind: 'status', status: 400, vendor: 'bad-request' } });
   const failed = await chat(app, {});
@@ -136,7 +136,7 @@ forEachServiceOverHttp('OAI-4 OAI-16 an error of a run that began is not to be s
   assert.ok(Number(over.headers.get('retry-after-ms')) >= 0 && over.headers.has('retry-after'));
 });
 
-forEachServiceOverHttp('OAI-14 an image comes inline or as an attachment, and nothing is fetched', async (open) => {
+forEachHttpService('OAI-14 an image comes inline or as an attachment, and nothing is fetched', async (open) => {
   const app = await open(helperSetup());
   const image = (url: string) => ({
     messages: [{ role: 'user', content: [{ type: 'text', text: 'What?' }, { type: 'image_url', image_url: { url } }] }],

@@ -3,7 +3,7 @@ import { createOpenAI } from '@ai-sdk/openai';
 import { ChatOpenAI } from '@langchain/openai';
 import { Agent, OpenAIProvider, Runner, tool } from '@openai/agents';
 import { APICallError, generateText, jsonSchema, streamText, tool as aiTool } from 'ai';
-import { forEachServiceOverHttp, type TestApp } from '../../support/app.ts';
+import { forEachHttpService, type TestApp } from '../../support/app.ts';
 import { calls, conversation, says } from '../runs/chat-requests.ts';
 import { helperSetup, token } from './openai-client.ts';
 
@@ -15,7 +15,7 @@ const weather = aiTool({
   execute: async ({ city }) => `sunny in ${city}`,
 });
 
-forEachServiceOverHttp('OAI-21 OAI-31 @ai-sdk/openai runs its own tools over both APIs', async (open) => {
+forEachHttpService('OAI-21 OAI-31 @ai-sdk/openai runs its own tools over both APIs', async (open) => {
   const app = await open(helperSetup());
   const provider = providerOf(app);
   for (const model of [provider.chat('helper'), provider.responses('helper')]) {
@@ -33,7 +33,7 @@ forEachServiceOverHttp('OAI-21 OAI-31 @ai-sdk/openai runs its own tools over bot
   }
 });
 
-forEachServiceOverHttp('OAI-23 OAI-33 @ai-sdk/openai reads streams of both APIs', async (open) => {
+forEachHttpService('OAI-23 OAI-33 @ai-sdk/openai reads streams of both APIs', async (open) => {
   const app = await open(helperSetup());
   const provider = providerOf(app);
   for (const model of [provider.chat('helper'), provider.responses('helper')]) {
@@ -44,7 +44,7 @@ forEachServiceOverHttp('OAI-23 OAI-33 @ai-sdk/openai reads streams of both APIs'
   }
 });
 
-forEachServiceOverHttp('OAI-1 OAI-2 @ai-sdk/openai raises its own error with our message', async (open) => {
+forEachHttpService('OAI-1 OAI-2 @ai-sdk/openai raises its own error with our message', async (open) => {
   const app = await open(helperSetup());
   await assert.rejects(
     generateText({ model: providerOf(app).responses('nobody'), prompt: 'Hello', maxRetries: 0 }),
@@ -52,7 +52,7 @@ forEachServiceOverHttp('OAI-1 OAI-2 @ai-sdk/openai raises its own error with our
   );
 });
 
-forEachServiceOverHttp('OAI-19 OAI-21 @langchain/openai talks, streams and leaves its calls to its program', async (open) => {
+forEachHttpService('OAI-19 OAI-21 @langchain/openai talks, streams and leaves its calls to its program', async (open) => {
   const app = await open(helperSetup());
   const model = new ChatOpenAI({
     model: 'helper',
@@ -75,7 +75,7 @@ forEachServiceOverHttp('OAI-19 OAI-21 @langchain/openai talks, streams and leave
   );
 });
 
-forEachServiceOverHttp('OAI-25 OAI-31 @openai/agents runs an agent of its own on one of ours, over both APIs', async (open) => {
+forEachHttpService('OAI-25 OAI-31 @openai/agents runs an agent of its own on one of ours, over both APIs', async (open) => {
   const app = await open(helperSetup());
   for (const useResponses of [true, false]) {
     const modelProvider = new OpenAIProvider({ apiKey: token, baseURL: `${app.url}/v1`, useResponses });

@@ -1,6 +1,6 @@
 import assert from 'node:assert/strict';
 import OpenAI from 'openai';
-import { forEachServiceOverHttp } from '../../support/app.ts';
+import { forEachHttpService } from '../../support/app.ts';
 import { calls, conversation, says } from '../runs/chat-requests.ts';
 import { helperSetup, officialClient } from './openai-client.ts';
 
@@ -20,7 +20,7 @@ const codeOf = async (call: Promise<unknown>): Promise<[number | undefined, stri
 
 const collect = async (stream: AsyncIterable<StreamEvent>): Promise<StreamEvent[]> => Array.fromAsync(stream);
 
-forEachServiceOverHttp('OAI-26 OAI-36 a response is kept, gone on from, and gone on from again', async (open) => {
+forEachHttpService('OAI-26 OAI-36 a response is kept, gone on from, and gone on from again', async (open) => {
   const app = await open(helperSetup());
   const client = officialClient(app);
   app.simulator.enqueue(says('Hello Ada.'), says('Ada.'), says('Your name is Ada.'));
@@ -50,7 +50,7 @@ forEachServiceOverHttp('OAI-26 OAI-36 a response is kept, gone on from, and gone
   );
 });
 
-forEachServiceOverHttp('OAI-33 OAI-34 a stream has its events in their order, numbered, and its text twice', async (open) => {
+forEachHttpService('OAI-33 OAI-34 a stream has its events in their order, numbered, and its text twice', async (open) => {
   const app = await open(helperSetup());
   const client = officialClient(app);
   app.simulator.enqueue(calls('add', {}), { answer: { text: ['It is ', 'four.'], usage: { input: 5, output: 2 } } });
@@ -91,7 +91,7 @@ forEachServiceOverHttp('OAI-33 OAI-34 a stream has its events in their order, nu
   assert.deepEqual(again.output, last.response.output);
 });
 
-forEachServiceOverHttp('OAI-36 events are read again from any number, and not from one that never was', async (open) => {
+forEachHttpService('OAI-36 events are read again from any number, and not from one that never was', async (open) => {
   const app = await open(helperSetup());
   const client = officialClient(app);
   app.simulator.enqueue({ answer: { text: ['One ', 'two.'] } });
@@ -110,7 +110,7 @@ forEachServiceOverHttp('OAI-36 events are read again from any number, and not fr
   assert.equal(status, 400);
 });
 
-forEachServiceOverHttp('OAI-31 a call of the client is answered in its chain, in more than one way', async (open) => {
+forEachHttpService('OAI-31 a call of the client is answered in its chain, in more than one way', async (open) => {
   const app = await open(helperSetup());
   const client = officialClient(app);
   app.simulator.enqueue(calls('weather', { city: 'Rome' }, 'call-1'));
@@ -162,7 +162,7 @@ forEachServiceOverHttp('OAI-31 a call of the client is answered in its chain, in
   assert.deepEqual(await codeOf(next('sunny', 'call-2')), [400, 'tool_call_unknown']);
 });
 
-forEachServiceOverHttp('OAI-29 store: false keeps nothing to read or go on from, but the run', async (open) => {
+forEachHttpService('OAI-29 store: false keeps nothing to read or go on from, but the run', async (open) => {
   const app = await open(helperSetup());
   const client = officialClient(app);
   app.simulator.enqueue(says('Hi.'), says('Kept.'), says('Ada.'));
@@ -194,7 +194,7 @@ forEachServiceOverHttp('OAI-29 store: false keeps nothing to read or go on from,
   assert.equal((await app.client.sessions.list()).body.length, 1);
 });
 
-forEachServiceOverHttp('OAI-37 a removed response is gone once, and those that went on from it stay', async (open) => {
+forEachHttpService('OAI-37 a removed response is gone once, and those that went on from it stay', async (open) => {
   const app = await open(helperSetup());
   const client = officialClient(app);
   app.simulator.enqueue(says('One.'), says('Two.'), says('Three.'));
@@ -221,7 +221,7 @@ forEachServiceOverHttp('OAI-37 a removed response is gone once, and those that w
   );
 });
 
-forEachServiceOverHttp('OAI-32 OAI-35 a failed run is an HTTP error, a failed stream its last event, and both are kept', async (open) => {
+forEachHttpService('OAI-32 OAI-35 a failed run is an HTTP error, a failed stream its last event, and both are kept', async (open) => {
   const app = await open(helperSetup());
   const client = officialClient(app);
   const fails = { fault: { kind: 'status', status: 400, vendor: 'bad-request' } } as const;
