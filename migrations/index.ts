@@ -39,6 +39,7 @@ import { triggerFlow } from './0041-trigger-flow.ts';
 import { jobLines } from './0042-job-lines.ts';
 import { ruleLabels } from './0048-rule-labels.ts';
 import { openAi } from './0050-openai.ts';
+import { mcpServers } from './0055-mcp-servers.ts';
 import { doors } from './0060-doors.ts';
 import { a2aMessages } from './0062-a2a-messages.ts';
 import { spanCountsOfNewStore } from './dialect-parts.ts';
@@ -85,6 +86,7 @@ export const migrations: readonly Migration[] = [
   { ...jobLines, checksum: '9b0e057f4bc4d09c' },
   { ...ruleLabels, checksum: '3e629c9d3cefe245' },
   { ...openAi, checksum: '008675cfefb88caf' },
+  { ...mcpServers, checksum: '0bd1eb829a1f4c2a' },
   { ...doors, checksum: 'a2b6f06ccc7c2831' },
   { ...a2aMessages, checksum: 'eeb10ecec778092a' },
 ];

@@ -8,6 +8,7 @@ import { emergencyOperations } from './features/emergency/emergency.operations.t
 import { jobOperations } from './features/jobs/jobs.operations.ts';
 import { judgeOperations } from './features/judges/judges.operations.ts';
 import { mcpEndpointOperations } from './features/mcp-endpoint/mcp-endpoint.operations.ts';
+import { mcpServerOperations } from './features/mcp-servers/mcp-servers.operations.ts';
 import { modelOperations } from './features/models/models.operations.ts';
 import { chatCompletionOperations, openAiModelOperations } from './features/openai/openai.operations.ts';
 import { diagnosticsOperations } from './features/platform/diagnostics.operations.ts';
@@ -55,6 +56,7 @@ export const operations = {
   tools: toolOperations,
   quotas: quotaOperations,
   webhooks: webhookOperations,
+  mcpServers: mcpServerOperations,
   policyTests: policyTestOperations,
   models: modelOperations,
   keys: keyOperations,

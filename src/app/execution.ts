@@ -8,6 +8,7 @@ import { exposureFeature } from '../features/exposure/index.ts';
 import { guardsFeature } from '../features/guards/index.ts';
 import { idempotencyFeature } from '../features/idempotency/index.ts';
 import { groupedQueue, jobItemStore, jobStore } from '../features/jobs/index.ts';
+import { mcpServersFeature } from '../features/mcp-servers/index.ts';
 import { memoryFeature } from '../features/memory/index.ts';
 import { providerAccessFeature } from '../features/provider-access/index.ts';
 import { quotasFeature } from '../features/quotas/index.ts';
@@ -85,6 +86,12 @@ export const composeExecution = async (foundation: Foundation) => {
   });
   const skills = await skillsFeature({ ...base, modules: modules.skills });
   const providerAccess = providerAccessFeature({ ...base, providers });
+  const mcpServers = mcpServersFeature({
+    ...base,
+    clock: storeClock,
+    now: storeClock.now,
+    tools: hostTools.registry,
+  });
   const references = agentReferences(providers, hostTools.registry, Service, {
     hostSkills: skills.hostSkills,
     builtInTools: (definition, enabled) => [...memory.builtInTools(definition), ...skills.tools(enabled)],
@@ -103,6 +110,7 @@ export const composeExecution = async (foundation: Foundation) => {
     codeAgents,
     history: ({ tenantId, principal }, sessionId) => sessions.historyFor(tenantId, sessionId, principal),
     skills: skills.agentSkills,
+    remoteTools: mcpServers.tools,
     attachments: attachments.runs,
     reserveRatio: Service.Preflight.ReserveRatio,
   });
@@ -230,6 +238,7 @@ export const composeExecution = async (foundation: Foundation) => {
     retention,
     idempotency,
     webhooks,
+    mcpServers,
     runs,
     exposure,
     a2a,

@@ -85,7 +85,7 @@ export const apiHandlers = (parts: HandlerParts): ApiHandlers<typeof operations>
     providerAccess,
     agents,
   } = execution;
-  const { retention, webhooks, runs, triggers, a2a, worker } = execution;
+  const { retention, webhooks, mcpServers, runs, triggers, a2a, worker } = execution;
   const { Service } = base.config;
   const { log, now } = base;
   const openAi = openAiFeature({
@@ -152,7 +152,7 @@ export const apiHandlers = (parts: HandlerParts): ApiHandlers<typeof operations>
       currency: Service.Pricing.Currency,
     }).handlers,
     attachments: attachments.handlers,
-    tools: toolsFeature({ ...base, tools: hostTools.registry }).handlers,
+    tools: toolsFeature({ ...base, tools: hostTools.registry, remoteTools: mcpServers.tools }).handlers,
     skills: skills.skills,
     grants: skills.grants,
     approvals: approvals.handlers,
@@ -160,6 +160,7 @@ export const apiHandlers = (parts: HandlerParts): ApiHandlers<typeof operations>
     models: models.handlers,
     quotas: quotas.handlers,
     webhooks: webhooks.handlers,
+    mcpServers: mcpServers.handlers,
     policyTests: policyTestsFeature({ ...base, providers, tools: hostTools.registry }).handlers,
     keys: security.keys,
     tenants: tenantsFeature(base).handlers,

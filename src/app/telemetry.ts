@@ -80,5 +80,6 @@ export const countEgressRefusals = ({ metrics }: Telemetry) => {
     '{target}',
     ['acp.egress.client', 'acp.egress.phase'],
   );
-  return (client: 'provider' | 'tool' | 'webhook', phase: 'save' | 'connect'): void => refusals.add(1, [client, phase]);
+  return (client: 'provider' | 'tool' | 'webhook' | 'mcp', phase: 'save' | 'connect'): void =>
+    refusals.add(1, [client, phase]);
 };

@@ -20,6 +20,7 @@ export const instanceState = {
   emergencyStops: { kind: 'table', truth: ['emergency_stops'], sharedAgeMs: 1000 },
   providerBindings: { kind: 'table', truth: ['tenant_provider_bindings'], sharedAgeMs: 5000 },
   webhookSubscriptions: { kind: 'table', truth: ['webhooks'], sharedAgeMs: 5000 },
+  mcpServers: { kind: 'table', truth: ['mcp_servers'], sharedAgeMs: 5000 },
   egressPolicies: { kind: 'table', truth: ['tenant_egress_policies'], sharedAgeMs: 5000 },
   modelHealth: { kind: 'table', truth: ['model_health'], sharedAgeMs: 5000, decides: false },
   agentVersions: { kind: 'entries', truth: ['agents'], sharedAgeMs: 5000 },
@@ -27,6 +28,8 @@ export const instanceState = {
   quotaRules: { kind: 'entries', truth: ['quotas'], sharedAgeMs: 5000 },
   approvalRules: { kind: 'entries', truth: ['approval_rules'], sharedAgeMs: 5000 },
   apiKeys: { kind: 'entries', truth: ['api_keys'], sharedAgeMs: 5000 },
+  // Lists are asked for by the hash that the record has.
+  mcpCatalogs: { kind: 'own', truth: ['mcp_catalogs'], sharedAgeMs: 5000 },
   compiledAgents: { kind: 'own', truth: ['agents', 'skills'], sharedAgeMs: 5000 },
   liveRuns: { kind: 'own', truth: ['runs', 'run_heartbeats'], sharedAgeMs: 0 },
   liveStreams: { kind: 'own', truth: ['run_events'], sharedAgeMs: 0 },

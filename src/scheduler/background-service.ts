@@ -21,6 +21,7 @@ export interface HeldLease {
 export type ServiceName =
   | 'schedule-dispatch'
   | 'model-health'
+  | 'mcp-discovery'
   | 'run-reconciliation'
   | 'approval-expiration'
   | 'retention'

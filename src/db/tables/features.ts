@@ -4,6 +4,7 @@ import { approvalTables } from './approvals.ts';
 import { arrivingWorkTables } from './arriving-work.ts';
 import { contentTables } from './contents.ts';
 import { flowTables } from './flow.ts';
+import { mcpTables } from './mcp.ts';
 import { modelHealthTables } from './model-health.ts';
 import { openAiTables } from './openai.ts';
 import { quotaTables } from './quotas.ts';
@@ -34,6 +35,7 @@ export const featureTables = {
   ...arrivingWorkTables,
   ...contentTables,
   ...flowTables,
+  ...mcpTables,
   ...modelHealthTables,
   ...openAiTables,
   ...quotaTables,

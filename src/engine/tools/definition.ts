@@ -26,6 +26,11 @@ const builtInToolNames: ReadonlySet<string> = new Set([
 
 /** Prefix of the tools that call another agent. */
 const agentToolPrefix = 'call_';
+
+/** Whether the service itself gives tools such a name. */
+export const isServiceToolName = (name: string): boolean =>
+  builtInToolNames.has(name) || name.startsWith(agentToolPrefix);
+
 export const maxToolTimeoutMs = 86_400_000;
 
 const toolName = /^[A-Za-z0-9_-]{1,64}$/;

@@ -1,8 +1,9 @@
 /** What a tool is: its definition, the checks of its calls, and its body. */
 export { type ArgumentsChecker, argumentsChecker, parseArguments } from './arguments.ts';
 export { withDeadline } from './deadline.ts';
-export { maxToolTimeoutMs } from './definition.ts';
+export { isServiceToolName, maxToolTimeoutMs } from './definition.ts';
 export { inputSchemaProblems } from './input-schema.ts';
+export { type ReadSchema, readForeignSchema } from './older-dialects.ts';
 export { prepareCall } from './prepared-call.ts';
 export {
   type BuiltInCall,

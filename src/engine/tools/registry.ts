@@ -56,16 +56,17 @@ export type ToolRegistry = ReturnType<typeof createToolRegistry>;
 /** Makes a definition callable without the checks of the registry: for tools that the service itself makes. */
 export const registeredTool = (
   definition: ToolDefinition,
-  options: { readonly kind?: ToolDescriptor['kind'] } & Partial<
-    Pick<RegisteredTool, 'ownsTimeout' | 'sourceOf' | 'admit' | 'body' | 'resultSource' | 'storesArguments'>
-  > = {},
+  options: Partial<Pick<ToolDescriptor, 'kind' | 'source'>> &
+    Partial<
+      Pick<RegisteredTool, 'ownsTimeout' | 'sourceOf' | 'admit' | 'body' | 'resultSource' | 'storesArguments'>
+    > = {},
 ): RegisteredTool => ({
   descriptor: {
     name: definition.name,
     description: definition.description,
     jsonSchema: definition.inputSchema,
     kind: options.kind ?? (definition.runsOnClient === true ? 'Client' : 'Code'),
-    source: null,
+    source: options.source ?? null,
     effect: definition.effect ?? 'Read',
     requiresApproval: definition.requiresApproval ?? false,
     runsOnClient: definition.runsOnClient ?? false,

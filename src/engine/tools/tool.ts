@@ -153,8 +153,8 @@ export interface OpenSpan {
   close(errorType: string | null): void;
 }
 
-/** Opens one. */
-export type OpensSpan = (name: string, attributes: AttributeInput) => OpenSpan;
+/** Opens one; of the kind `Client` where it stands for a request to somewhere else. */
+export type OpensSpan = (name: string, attributes: AttributeInput, kind?: 'Internal' | 'Client') => OpenSpan;
 
 /** The class of what was thrown. A class name is foreign text too: only what looks like one is passed on. */
 export const errorClassOf = (error: unknown): string => {

@@ -16,12 +16,32 @@ const listedTools = ({ toolNames }: AgentContent) => toolNames.slice(0, maxListe
 export const listedCallables = ({ callableAgentNames }: AgentContent): readonly string[] =>
   callableAgentNames.slice(0, maxListed.callableAgents);
 
-const toolFindings = (content: AgentContent, tools: Pick<ToolRegistry, 'get'>): Finding[] =>
-  listedTools(content).flatMap((name, index) =>
-    tools.get(name) === undefined
-      ? [error('tool-not-found', `toolNames[${index}]`, `There is no tool ${quoted(name)}.`)]
-      : [],
-  );
+/** A tool whose MCP server did not answer. */
+export interface UnreachedTool {
+  readonly server: string;
+  /** True: the server had it when it answered last, which is enough to name it. */
+  readonly wasListed: boolean;
+  /** False: the definition is only looked at. */
+  readonly isSaved: boolean;
+}
+
+export interface ToolReferences {
+  readonly tools: Pick<ToolRegistry, 'get'>;
+  readonly unreachedTools?: ReadonlyMap<string, UnreachedTool>;
+}
+
+const toolFindings = (content: AgentContent, { tools, unreachedTools }: ToolReferences): Finding[] =>
+  listedTools(content).flatMap((name, index) => {
+    if (tools.get(name) !== undefined) return [];
+    const path = `toolNames[${index}]`;
+    const unreached = unreachedTools?.get(name);
+    if (unreached === undefined) return [error('tool-not-found', path, `There is no tool ${quoted(name)}.`)];
+    const { server, wasListed, isSaved } = unreached;
+    const message = `The MCP server ${quoted(server)}, which may have the tool ${quoted(name)}, did not answer.`;
+    return [
+      isSaved && !wasListed ? error('mcp-unreachable', path, message) : warning('mcp-unreachable', path, message),
+    ];
+  });
 
 const calleeFindings = (content: AgentContent, agents: ReachableAgents, tools: Pick<ToolRegistry, 'get'>): Finding[] =>
   listedCallables(content).flatMap((name, index) => {
@@ -73,11 +93,11 @@ const sharedFindings = (content: AgentContent, agents: ReachableAgents): Finding
 export const referenceFindings = (
   content: AgentContent,
   agents: ReachableAgents,
-  tools: Pick<ToolRegistry, 'get'>,
+  references: ToolReferences,
   maxDepth: number,
 ): Finding[] => [
-  ...toolFindings(content, tools),
-  ...calleeFindings(content, agents, tools),
+  ...toolFindings(content, references),
+  ...calleeFindings(content, agents, references.tools),
   ...collisionFindings(content),
   ...graphFindings(content, agents, maxDepth),
   ...sharedFindings(content, agents),

@@ -2,11 +2,13 @@ import { AcpError } from '../../contract/errors.ts';
 import type { TraceParent } from '../../core/telemetry/trace-context.ts';
 import { type AgentSource, type CompiledAgent, CompileError } from '../../engine/compiled-agent.ts';
 import type { ModelProviders } from '../../providers/models/model-provider.ts';
+import type { RemoteTools } from '../mcp-servers/index.ts';
 import type { AgentCatalog, KnownAgent } from './agents.catalog.ts';
 import { compileAgent } from './agents.compile.ts';
 import { type Finding, fieldErrors } from './agents.findings.ts';
 import type { AgentReferences } from './agents.rules.ts';
 import { type AgentStore, missingAgent, missingVersion } from './agents.store.ts';
+import { tenantReferences } from './tenant-tools.ts';
 
 /** What differs from the current agent; null: nothing. */
 export interface VariantChange {
@@ -20,6 +22,7 @@ export interface AgentVariantDeps {
   readonly store: Pick<AgentStore, 'findVersion'>;
   readonly source: AgentSource;
   readonly references: AgentReferences;
+  readonly remoteTools: Pick<RemoteTools, 'ready' | 'get'>;
 }
 
 /** Blames the members of the change, and not the definition, for what they make invalid. */
@@ -50,7 +53,7 @@ const variantError = (
 };
 
 /** Agents in another version or on another model than the current one: compiled on demand, never cached. */
-export const createAgentVariants = ({ catalog, store, source, references }: AgentVariantDeps) => {
+export const createAgentVariants = ({ catalog, store, source, references, remoteTools }: AgentVariantDeps) => {
   /**
    * The definition, with what it reaches. Throws `agent-not-found`, `version-not-found`, and `replay-not-supported` for
    * a version of a code agent.
@@ -80,7 +83,11 @@ export const createAgentVariants = ({ catalog, store, source, references }: Agen
       const { model } = original.content;
       const binding = { ...model, provider: modelProvider ?? model.provider, model: modelId ?? model.model };
       const subject = { ...original, content: { ...original.content, model: binding } };
-      const { agent, findings } = compileAgent(subject, reached, references);
+      const { agent, findings } = compileAgent(
+        subject,
+        reached,
+        await tenantReferences(references, remoteTools, tenantId),
+      );
       if (agent === null)
         throw variantError({ name, version: original.version }, change, findings, references.providers);
       return agent;

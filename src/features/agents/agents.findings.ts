@@ -12,6 +12,7 @@ export const findingCodes = [
   'model-not-in-catalog',
   'invalid-provider-setting',
   'tool-not-found',
+  'mcp-unreachable',
   'skill-not-found',
   'skill-disabled',
   'too-many-skills',

@@ -4,7 +4,7 @@ import { flowFindings } from './agent-flow.rules.ts';
 import { limitFindings, type WaitDefaults } from './agent-limits.rules.ts';
 import { modelFindings } from './agent-model.rules.ts';
 import type { AllowsProvider } from './agent-providers.rules.ts';
-import { type ReachableAgents, referenceFindings } from './agent-references.rules.ts';
+import { type ReachableAgents, referenceFindings, type UnreachedTool } from './agent-references.rules.ts';
 import { type SettingReferences, settingFindings } from './agent-settings.rules.ts';
 import { type ReachableSkills, skillFindings } from './agent-skills.rules.ts';
 import { textFindings } from './agent-texts.rules.ts';
@@ -27,6 +27,8 @@ const featureFindings = ({ mcpResourceUris }: AgentContent): Finding[] =>
 /** What definitions are checked and compiled against; fixed while the process lives. */
 export interface AgentReferences extends SettingReferences {
   readonly tools: Pick<ToolRegistry, 'get'>;
+  /** Why a tool is not known that its MCP server may well have, by name; absent where no server was asked. */
+  readonly unreachedTools?: ReadonlyMap<string, UnreachedTool>;
   /** Model for the service's own calls; null: the agent's model. */
   readonly utilityModel: ModelReferenceContent | null;
   /** What the tenant's egress policy says now. */
@@ -58,7 +60,7 @@ export const contentFindings = (
   { agents, skills }: Reachable,
   references: AgentReferences,
 ): readonly Finding[] => {
-  const { providers, tools, limits } = references;
+  const { providers, limits } = references;
   const shared = content.sharedInstructionsName === null ? null : (agents.get(content.sharedInstructionsName) ?? null);
   return boundedFindings([
     ...limitFindings(content, limits),
@@ -66,7 +68,7 @@ export const contentFindings = (
     ...featureFindings(content),
     ...modelFindings('model', content.model, providers),
     ...settingFindings(content, references),
-    ...referenceFindings(content, agents, tools, limits.maxDepth),
+    ...referenceFindings(content, agents, references, limits.maxDepth),
     ...webSearchFindings(content, providers),
     ...skillFindings(content, skills, limits.maxSkills),
     ...textFindings(content, shared),

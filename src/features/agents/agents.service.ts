@@ -4,6 +4,7 @@ import type { AuditedCall, CallContext, Handlers } from '../../core/context.ts';
 import { type StoreEntries, tenantKey } from '../../core/instance-state.ts';
 import { isoTime } from '../../core/iso-time.ts';
 import type { AuditLog, ChangedEntity } from '../audit/index.ts';
+import type { RemoteTools } from '../mcp-servers/index.ts';
 import { allowedProviderFindings } from './agent-providers.rules.ts';
 import type { AgentCatalog, KnownAgent } from './agents.catalog.ts';
 import { agentContent } from './agents.content.ts';
@@ -13,12 +14,14 @@ import { type AgentReferences, bodyFindings } from './agents.rules.ts';
 import type { AgentDefinition, AgentDefinitionRequest, AgentDescriptor } from './agents.schema.ts';
 import { type AgentStore, agentStore, missingAgent, missingVersion, type StoredAgent } from './agents.store.ts';
 import type { EstimateHandler } from './estimate.service.ts';
+import { checkedReferences } from './tenant-tools.ts';
 
 export interface AgentServiceDeps {
   readonly store: AgentStore;
   readonly catalog: AgentCatalog;
   readonly versions: Pick<StoreEntries<number>, 'changed'>;
   readonly references: AgentReferences;
+  readonly remoteTools: RemoteTools;
   readonly estimate: EstimateHandler;
   readonly audit: Pick<AuditLog, 'change'>;
   /** Path in front of every operation, for `Location`. */
@@ -77,10 +80,16 @@ const changed = (before: StoredAgent | null, after: StoredAgent | null): Changed
 export const agentService = (deps: AgentServiceDeps): Handlers<typeof agentOperations> => {
   const { store, catalog, versions, references, estimate, audit, prefix, now } = deps;
 
-  const check = async (tenantId: string, body: AgentDefinitionRequest): Promise<readonly Finding[]> => {
+  const check = async (
+    tenantId: string,
+    body: AgentDefinitionRequest,
+    isSaved: boolean,
+  ): Promise<readonly Finding[]> => {
     const content = agentContent(body);
+    const reached = await catalog.reach(tenantId, content);
+    const known = await checkedReferences(references, deps.remoteTools, tenantId, content, isSaved);
     return [
-      ...bodyFindings(body, await catalog.reach(tenantId, content), references),
+      ...bodyFindings(body, reached, known),
       ...allowedProviderFindings(tenantId, content, references.allowsProvider),
     ];
   };
@@ -117,7 +126,7 @@ export const agentService = (deps: AgentServiceDeps): Handlers<typeof agentOpera
 
     async create(context, { body }) {
       const { tenantId, principal } = context;
-      refuseErrors(await check(tenantId, body));
+      refuseErrors(await check(tenantId, body, true));
       const { name } = body;
       const taken = () => new AcpError('agent-name-taken', `An agent "${name}" exists already.`);
       if (catalog.isCode(name)) throw taken();
@@ -146,7 +155,7 @@ export const agentService = (deps: AgentServiceDeps): Handlers<typeof agentOpera
         });
       refuseCode(name);
       await refuseUnstored(tenantId, name);
-      refuseErrors(await check(tenantId, body));
+      refuseErrors(await check(tenantId, body, true));
       const saving = { expectedVersion: body.expectedVersion ?? null, updatedAt: now(), updatedBy: principal.actor };
       return append(context, name, (agents) => agents.append(tenantId, agentContent(body), saving));
     },
@@ -165,9 +174,9 @@ export const agentService = (deps: AgentServiceDeps): Handlers<typeof agentOpera
     },
 
     async validate({ tenantId }, { body }) {
-      const messages = [...(await check(tenantId, body))];
-      // No check waits for another system, so none can be left open.
-      return ok({ valid: !messages.some(isError), inconclusive: false, messages });
+      const messages = [...(await check(tenantId, body, false))];
+      const inconclusive = messages.some(({ code }) => code === 'mcp-unreachable');
+      return ok({ valid: !messages.some(isError), inconclusive, messages });
     },
 
     async versions({ tenantId }, { params }) {

@@ -4,6 +4,7 @@ import { errorTypeOf, type Span } from '../../core/telemetry/span.ts';
 import type { Telemetry } from '../../core/telemetry/telemetry.ts';
 import { type AgentSource, type CompiledAgent, CompileError } from '../../engine/compiled-agent.ts';
 import { versionText } from '../../engine/record/index.ts';
+import type { RemoteTools } from '../mcp-servers/index.ts';
 import type { AgentSkills } from '../skills/index.ts';
 import { boundProviderFindings } from './agent-providers.rules.ts';
 import type { AgentCatalog } from './agents.catalog.ts';
@@ -11,6 +12,7 @@ import { type Compilation, compileAgent } from './agents.compile.ts';
 import { fieldErrors } from './agents.findings.ts';
 import type { AgentReferences } from './agents.rules.ts';
 import { missingAgent } from './agents.store.ts';
+import { hasSameTools, tenantReferences, type UsedTools, usedTools } from './tenant-tools.ts';
 
 /** A compilation and the versions that it was made of; it holds while they are current. */
 interface CacheEntry {
@@ -22,6 +24,7 @@ interface CacheEntry {
   /** Skills that it names, with what they were; empty for one that was not there. */
   readonly skillNames: readonly string[];
   readonly fingerprints: readonly string[];
+  readonly remoteTools: UsedTools;
 }
 
 // An agent may carry several MiB of instructions, so the cache is bounded by count; the oldest goes first.
@@ -39,6 +42,7 @@ export interface AgentSourceDeps {
   readonly catalog: AgentCatalog;
   readonly versions: StoreEntries<number>;
   readonly skills: AgentSkills;
+  readonly remoteTools: Pick<RemoteTools, 'ready' | 'get'>;
   readonly references: AgentReferences;
   /** Compiled at start; they never change. */
   readonly codeAgents: ReadonlyMap<string, CompiledAgent>;
@@ -53,6 +57,7 @@ export const createAgentSource = ({
   catalog,
   versions,
   skills,
+  remoteTools,
   references,
   codeAgents,
   telemetry,
@@ -81,22 +86,29 @@ export const createAgentSource = ({
     const { skillNames } = agent.content;
     const reached = await catalog.reach(tenantId, agent.content);
     return {
-      compilation: compileAgent(agent, reached, references),
+      compilation: compileAgent(agent, reached, await tenantReferences(references, remoteTools, tenantId)),
       keys: [name, ...reached.versions.keys()].map((reachedName) => tenantKey(tenantId, reachedName)),
       versions: [agent.version, ...reached.versions.values()],
       skillNames,
       fingerprints: skillNames.map((skill) => reached.skills.get(skill)?.fingerprint ?? ''),
+      remoteTools: usedTools(agent.content, references, remoteTools, tenantId),
     };
   };
   const compileNow = (...which: Parameters<typeof readAgent>): Promise<CacheEntry | null> =>
     counted(readAgent(...which));
   /** The same from memory alone, which is enough for nearly every run. */
-  const isKnownCurrent = ({ skillNames, keys, versions: compiledOf }: CacheEntry): boolean =>
-    skillNames.length === 0 && keys.every((key, index) => versions.known(key) === compiledOf[index]);
+  const isKnownCurrent = (
+    tenantId: string,
+    { skillNames, keys, versions: compiledOf, ...entry }: CacheEntry,
+  ): boolean =>
+    skillNames.length === 0 &&
+    hasSameTools(remoteTools, tenantId, entry.remoteTools) &&
+    keys.every((key, index) => versions.known(key) === compiledOf[index]);
   const isCurrent = async (tenantId: string, entry: CacheEntry): Promise<boolean> =>
     isSame(await versions.readAll(entry.keys), entry.versions) &&
     (entry.skillNames.length === 0 ||
-      isSame(await skills.fingerprints(tenantId, entry.skillNames), entry.fingerprints));
+      isSame(await skills.fingerprints(tenantId, entry.skillNames), entry.fingerprints)) &&
+    hasSameTools(remoteTools, tenantId, entry.remoteTools);
   // Checked at every use and never cached: a policy may change at any time.
   const allowed = (tenantId: string, agent: CompiledAgent): CompiledAgent => {
     const findings = boundProviderFindings(tenantId, agent.model.provider.name, references.allowsProvider);
@@ -107,7 +119,8 @@ export const createAgentSource = ({
     const code = codeAgents.get(name);
     const key = tenantKey(tenantId, name);
     const cached = code === undefined ? cache.get(key) : undefined;
-    const isCached = cached !== undefined && (isKnownCurrent(cached) || (await counted(isCurrent(tenantId, cached))));
+    const isCached =
+      cached !== undefined && (isKnownCurrent(tenantId, cached) || (await counted(isCurrent(tenantId, cached))));
     span?.set({ 'acp.cache.hit': code !== undefined || isCached });
     if (code !== undefined) return allowed(tenantId, code);
     if (isCached) return allowed(tenantId, compiled(name, cached));

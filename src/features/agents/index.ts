@@ -3,6 +3,7 @@ import { byTenant, type InstanceState } from '../../core/instance-state.ts';
 import type { Storage } from '../../db/storage.ts';
 import type { ToolRegistry } from '../../engine/tools/index.ts';
 import type { ModelProviders } from '../../providers/models/model-provider.ts';
+import type { RemoteTools } from '../mcp-servers/index.ts';
 import { createAgentVariants } from './agent-variants.ts';
 import { createAgentCatalog } from './agents.catalog.ts';
 import type { AgentReferences } from './agents.rules.ts';
@@ -66,6 +67,7 @@ export interface AgentsDeps
   readonly storage: Storage;
   readonly state: Pick<InstanceState, 'entries'>;
   readonly codeAgents: CodeAgents;
+  readonly remoteTools: RemoteTools;
 }
 
 export const agentsFeature = (deps: AgentsDeps) => {
@@ -92,6 +94,6 @@ export const agentsFeature = (deps: AgentsDeps) => {
     },
     /** Where the engine gets compiled agents from. */
     source,
-    variants: createAgentVariants({ catalog, store, source, references }),
+    variants: createAgentVariants({ ...deps, catalog, store, source, references }),
   };
 };

@@ -3,6 +3,7 @@ import type { RunAuthorization } from '../../core/caller/run-authorization.ts';
 import type { Handlers } from '../../core/context.ts';
 import { isoTime } from '../../core/iso-time.ts';
 import type { RegisteredTool, ToolRegistry } from '../../engine/tools/index.ts';
+import type { RemoteTools } from '../mcp-servers/index.ts';
 import type { ToolUsageStore } from './tool-usage.store.ts';
 import type { toolOperations } from './tools.operations.ts';
 import type { ToolDescriptor } from './tools.schema.ts';
@@ -11,6 +12,7 @@ const describe = ({ descriptor }: RegisteredTool): ToolDescriptor => ({ ...descr
 
 export interface ToolServiceDeps {
   readonly tools: Pick<ToolRegistry, 'list'>;
+  readonly remoteTools: Pick<RemoteTools, 'ready' | 'list'>;
   readonly usage: ToolUsageStore;
   readonly authorization: RunAuthorization;
 }
@@ -18,12 +20,20 @@ export interface ToolServiceDeps {
 const defaultRows = 50;
 const maxRows = 200;
 
-export const toolService = ({ tools, usage, authorization }: ToolServiceDeps): Handlers<typeof toolOperations> => {
+export const toolService = ({
+  tools,
+  remoteTools,
+  usage,
+  authorization,
+}: ToolServiceDeps): Handlers<typeof toolOperations> => {
   // The registry is fixed until restart.
   const descriptors = tools.list().map(describe);
   return {
-    async list() {
-      return ok(descriptors);
+    async list({ tenantId }) {
+      await remoteTools.ready(tenantId);
+      const remote = remoteTools.list(tenantId).map(describe);
+      if (remote.length === 0) return ok(descriptors);
+      return ok([...descriptors, ...remote].sort((a, b) => (a.name < b.name ? -1 : 1)));
     },
     async usage(context, { query }) {
       await authorization.require(context, 'List', { resource: 'Run' });

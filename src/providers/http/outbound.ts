@@ -30,10 +30,20 @@ export interface OutboundResponse {
   readonly body: Uint8Array;
 }
 
+/** An answer whose body is read as it comes. One that nobody reads to its end has to be closed. */
+export interface OpenedResponse extends Omit<OutboundResponse, 'body'> {
+  /** Throws OutboundError. */
+  readonly body: AsyncIterable<Uint8Array>;
+  /** Leaves what is unread, and with it the connection. */
+  close(): void;
+}
+
 /** Requests to addresses outside the service, under the address rules. Redirects are answers like any other. */
 export interface OutboundHttp {
   /** Throws OutboundError only. */
   request(request: OutboundRequest): Promise<OutboundResponse>;
+  /** The same, for an answer of any size and duration. The time limit counts until its end. */
+  open(request: Omit<OutboundRequest, 'maxBodyBytes' | 'readErrorBody' | 'dropBody'>): Promise<OpenedResponse>;
   /** Ends idle connections, and running requests after they are done. */
   close(): Promise<void>;
 }
@@ -106,22 +116,32 @@ const orAborted = <T>(promise: Promise<T>, signal: AbortSignal): Promise<T> =>
     promise.then(resolve, reject).finally(() => signal.removeEventListener('abort', onAbort));
   });
 
-const exchange = async (
+const send = async (
   door: EgressDoor,
-  request: OutboundRequest,
+  request: Pick<OutboundRequest, 'method' | 'url' | 'headers' | 'body'>,
   signal: AbortSignal,
-  began: (status: number) => void,
-): Promise<OutboundResponse> => {
+  limits: { readonly headersTimeout?: number; readonly bodyTimeout?: number } = {},
+): Promise<Dispatcher.ResponseData> => {
   const opened = door.agentFor(request.url);
   const agent = opened instanceof Promise ? await orAborted(opened, signal) : opened;
-  const answer = await requestThrough.call(agent, {
+  return requestThrough.call(agent, {
     origin: request.url.origin,
     path: `${request.url.pathname}${request.url.search}`,
     method: request.method,
     headers: { ...request.headers },
     body: request.body ?? null,
     signal,
+    ...limits,
   });
+};
+
+const exchange = async (
+  door: EgressDoor,
+  request: OutboundRequest,
+  signal: AbortSignal,
+  began: (status: number) => void,
+): Promise<OutboundResponse> => {
+  const answer = await send(door, request, signal);
   began(answer.statusCode);
   return { status: answer.statusCode, headers: joinHeaders(answer.headers), body: await bodyOf(request, answer) };
 };
@@ -131,39 +151,88 @@ interface OutboundOptions extends EgressOptions {
   readonly lookupPerRequest?: boolean;
 }
 
+/** The limits of one request, until it is settled. */
+const limitsOf = ({ signal: outer, timeoutMs }: Pick<OutboundRequest, 'signal' | 'timeoutMs'>) => {
+  const controller = new AbortController();
+  const onAbort = (): void => controller.abort(new OutboundError('canceled'));
+  outer?.addEventListener('abort', onAbort, { once: true });
+  const timer =
+    timeoutMs === undefined ? undefined : setTimeout(() => controller.abort(new OutboundError('timed-out')), timeoutMs);
+  return {
+    signal: controller.signal,
+    failure(error: unknown, status: number | null): OutboundError {
+      const failure = translate(controller.signal.aborted ? controller.signal.reason : error);
+      failure.status = status;
+      return failure;
+    },
+    settle(): void {
+      clearTimeout(timer);
+      outer?.removeEventListener('abort', onAbort);
+    },
+  };
+};
+
+// An answer that goes on for hours is ended by whoever reads it.
+const noClientTimeout = { headersTimeout: 0, bodyTimeout: 0 };
+
+const openedResponse = (
+  { statusCode: status, headers, body }: Dispatcher.ResponseData,
+  limits: ReturnType<typeof limitsOf>,
+): OpenedResponse => ({
+  status,
+  headers: joinHeaders(headers),
+  body: (async function* read() {
+    try {
+      yield* body as AsyncIterable<Uint8Array>;
+    } catch (error) {
+      throw limits.failure(error, status);
+    } finally {
+      limits.settle();
+    }
+  })(),
+  close() {
+    limits.settle();
+    // Whoever closes it does not want to hear that it was cut.
+    body.on('error', () => undefined);
+    body.destroy();
+  },
+});
+
 export const createOutboundHttp = (options: OutboundOptions): OutboundHttp => {
   const door = (options.lookupPerRequest === true ? requestDoor : connectionDoor)(options);
+  const admit = ({ url, signal }: Pick<OutboundRequest, 'url' | 'signal'>): void => {
+    const refusal = checkUrlTarget(url);
+    if (refusal === 'scheme') throw new OutboundError('invalid-request');
+    if (refusal === 'private' && !options.allowPrivate) {
+      options.onRefusal?.();
+      throw new OutboundError('target-not-allowed');
+    }
+    if (signal?.aborted === true) throw new OutboundError('canceled');
+  };
   return {
     async request(request) {
-      const refusal = checkUrlTarget(request.url);
-      if (refusal === 'scheme') throw new OutboundError('invalid-request');
-      if (refusal === 'private' && !options.allowPrivate) {
-        options.onRefusal?.();
-        throw new OutboundError('target-not-allowed');
-      }
-      const { signal: outer, timeoutMs } = request;
-      if (outer?.aborted === true) throw new OutboundError('canceled');
-
-      const controller = new AbortController();
-      const onAbort = (): void => controller.abort(new OutboundError('canceled'));
-      outer?.addEventListener('abort', onAbort, { once: true });
-      const timer =
-        timeoutMs === undefined
-          ? undefined
-          : setTimeout(() => controller.abort(new OutboundError('timed-out')), timeoutMs);
+      admit(request);
+      const limits = limitsOf(request);
       let status: number | null = null;
       const began = (code: number): void => {
         status = code;
       };
       try {
-        return await exchange(door, request, controller.signal, began);
+        return await exchange(door, request, limits.signal, began);
       } catch (error) {
-        const failure = translate(controller.signal.aborted ? controller.signal.reason : error);
-        failure.status = status;
-        throw failure;
+        throw limits.failure(error, status);
       } finally {
-        clearTimeout(timer);
-        outer?.removeEventListener('abort', onAbort);
+        limits.settle();
+      }
+    },
+    async open(request) {
+      admit(request);
+      const limits = limitsOf(request);
+      try {
+        return openedResponse(await send(door, request, limits.signal, noClientTimeout), limits);
+      } catch (error) {
+        limits.settle();
+        throw limits.failure(error, null);
       }
     },
     close: () => door.close(),

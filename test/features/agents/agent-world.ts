@@ -19,6 +19,7 @@ import {
   noCodeAgents,
 } from '../../../src/features/agents/index.ts';
 import { createAuditLog } from '../../../src/features/audit/index.ts';
+import type { RemoteTools } from '../../../src/features/mcp-servers/index.ts';
 import type { AgentSkills } from '../../../src/features/skills/index.ts';
 import type { ModelCatalogEntry, ModelProvider } from '../../../src/providers/models/model-provider.ts';
 import { incomingCall } from '../../support/incoming-call.ts';
@@ -132,6 +133,13 @@ export interface Answer {
   readonly body: unknown;
 }
 
+const noRemoteTools: RemoteTools = {
+  ready: () => null,
+  get: () => undefined,
+  list: () => [],
+  lookFor: async () => new Map(),
+};
+
 export interface AgentWorld {
   call(verb: Verb, params: Record<string, unknown>, body?: unknown, tenantId?: string): Promise<Answer>;
   compile(name: string, tenantId?: string): Promise<CompiledAgent>;
@@ -157,6 +165,7 @@ export const openWorld = async (context: TestContext, options: WorldOptions = {}
     references,
     codeAgents: options.codeAgents ?? noCodeAgents,
     skills: noSkills,
+    remoteTools: noRemoteTools,
     history: async () =>
       (options.history ?? []).map((message) => userMessage({ id: '', message, documents: [], attachments: [] }, '', 0)),
     attachments: { named: async () => [], measure: async () => ({ texts: [], others: 0 }) },

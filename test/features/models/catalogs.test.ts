@@ -51,7 +51,12 @@ test('MODEL-1 no provider gives an empty list', async (t) => {
 
 test('AGENT-53 tools by name, with their schemas', async (t) => {
   const storage = await openTestStorage(t);
-  const { body } = await toolsFeature({ tools, storage, authorization: openRunAuthorization }).handlers.list(
+  const { body } = await toolsFeature({
+    tools,
+    remoteTools: { ready: () => null, list: () => [] },
+    storage,
+    authorization: openRunAuthorization,
+  }).handlers.list(
     context,
     nothing,
   );

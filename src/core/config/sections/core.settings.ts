@@ -1,6 +1,6 @@
 import { secondMs } from '../duration.ts';
 import { age, decimal, duration, int } from '../number-kinds.ts';
-import { flag, group, mapOf, optional, planned, requiredSecret, setting } from '../schema-nodes.ts';
+import { flag, group, mapOf, optional, requiredSecret, setting } from '../schema-nodes.ts';
 import { encryptionKey, tenantSlug, text } from '../text-kinds.ts';
 import { oneOf } from '../value-kind.ts';
 
@@ -8,10 +8,7 @@ import { oneOf } from '../value-kind.ts';
 export const coreSettings = {
   DefaultTenantId: setting(tenantSlug(), 'default', 'Tenant of a caller for whom nothing else decides one.'),
   Validation: group('Checks of agent definitions.', {
-    McpTimeout: planned(
-      'mcp',
-      setting(duration(), 5 * secondMs, 'How long the validation of an agent waits for one MCP server.'),
-    ),
+    McpTimeout: setting(duration(), 5 * secondMs, 'How long the validation of an agent waits for one MCP server.'),
   }),
   UtilityModel: group(
     'Model of calls that the service makes for itself, such as summaries. Without it: the model of the agent.',

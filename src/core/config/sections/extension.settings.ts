@@ -35,7 +35,7 @@ const live = group('Live sessions with a model that listens and speaks.', {
 
 /** Features that build on agents: MCP servers, workflows, speech, images. */
 export const extensionSettings = {
-  Mcp: plannedGroup('mcp', 'MCP servers whose tools agents use.', {
+  Mcp: group('MCP servers whose tools agents use.', {
     Enabled: flag(true, 'Servers are connected to.'),
     RefreshInterval: setting(duration(), 5 * minuteMs, 'Pause between looks for changed tools.'),
     ConnectionTimeout: setting(duration(), 30 * secondMs, 'Time for connecting and listing.'),

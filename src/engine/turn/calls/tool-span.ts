@@ -30,8 +30,8 @@ export const openToolSpan = (
 export const spansBelow = ({ trace }: ActiveRun, parent: Span | null): { openSpan?: OpensSpan } => {
   if (trace === null || parent === null) return {};
   return {
-    openSpan(name, attributes) {
-      const span = trace.open(name, 'Internal', attributes, parent);
+    openSpan(name, attributes, kind = 'Internal') {
+      const span = trace.open(name, kind, attributes, parent);
       return { set: (more) => span.set(more), close: (errorType) => trace.close(span, errorType) };
     },
   };

@@ -1,0 +1,58 @@
+import type { RegisteredTool } from '../../engine/tools/index.ts';
+import type { RemoteTools } from '../mcp-servers/index.ts';
+import { maxListed } from './agent-limits.rules.ts';
+import type { AgentContent } from './agents.content.ts';
+import type { AgentReferences } from './agents.rules.ts';
+
+type Tools = Pick<RemoteTools, 'ready' | 'get'>;
+
+/** What definitions of a tenant are compiled against: the host's tools, and those of the tenant's own servers. */
+export const tenantReferences = async (
+  references: AgentReferences,
+  remoteTools: Tools,
+  tenantId: string,
+): Promise<AgentReferences> => {
+  await remoteTools.ready(tenantId);
+  const { tools } = references;
+  return { ...references, tools: { get: (name) => tools.get(name) ?? remoteTools.get(tenantId, name) } };
+};
+
+/** The same for a definition that somebody checks or saves, for which servers are asked that were not reached. */
+export const checkedReferences = async (
+  references: AgentReferences,
+  remoteTools: RemoteTools,
+  tenantId: string,
+  content: AgentContent,
+  isSaved: boolean,
+): Promise<AgentReferences> => {
+  const unknown = content.toolNames
+    .slice(0, maxListed.tools)
+    .filter((name) => references.tools.get(name) === undefined);
+  const unreached = unknown.length === 0 ? new Map() : await remoteTools.lookFor(tenantId, unknown);
+  return {
+    ...(await tenantReferences(references, remoteTools, tenantId)),
+    unreachedTools: new Map([...unreached].map(([name, tool]) => [name, { ...tool, isSaved }])),
+  };
+};
+
+/** The remote tools that a compilation has used or missed; it holds while the tenant has the same ones. */
+export interface UsedTools {
+  readonly names: readonly string[];
+  readonly tools: readonly (RegisteredTool | undefined)[];
+}
+
+export const usedTools = (
+  { toolNames }: AgentContent,
+  { tools }: Pick<AgentReferences, 'tools'>,
+  remoteTools: Pick<RemoteTools, 'get'>,
+  tenantId: string,
+): UsedTools => {
+  const names = toolNames.slice(0, maxListed.tools).filter((name) => tools.get(name) === undefined);
+  return { names, tools: names.map((name) => remoteTools.get(tenantId, name)) };
+};
+
+/** Whether the tenant still has them; false also where that is not known without asking the store. */
+export const hasSameTools = (remoteTools: Tools, tenantId: string, { names, tools }: UsedTools): boolean =>
+  names.length === 0 ||
+  (remoteTools.ready(tenantId) === null &&
+    names.every((name, index) => remoteTools.get(tenantId, name) === tools[index]));

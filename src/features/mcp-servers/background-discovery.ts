@@ -1,0 +1,61 @@
+import type { Clock, Timer } from '../../core/clock.ts';
+import type { StoreTable } from '../../core/instance-state.ts';
+import type { Logger } from '../../core/logger.ts';
+import type { McpServerRow } from '../../db/tables/mcp.ts';
+import type { BackgroundService } from '../../scheduler/background-service.ts';
+import { type Discovery, sideBySide } from './discovery.ts';
+
+export interface BackgroundDeps {
+  readonly table: Pick<StoreTable<McpServerRow>, 'rows'>;
+  readonly discovery: Discovery;
+  readonly clock: Pick<Clock, 'every'>;
+  readonly intervalMs: number;
+  readonly timeoutMs: number;
+  readonly log: Pick<Logger, 'error'>;
+  readonly now: () => number;
+}
+
+export const looksAtOnce = 8;
+
+/** Asks all enabled servers at its start and again and again, but those whose list is said to stay as it is. */
+export const backgroundDiscovery = (deps: BackgroundDeps): BackgroundService => {
+  const { table, discovery, clock, now } = deps;
+  let timer: Timer | null = null;
+  let stopping = new AbortController();
+  let underWay: Promise<void> | null = null;
+
+  const round = async (mayAct: () => boolean, signal: AbortSignal): Promise<void> => {
+    const due = [...table.rows.values()].filter(
+      ({ enabled, state, fresh_until: freshUntil }) =>
+        enabled === 1 && !(state === 'Connected' && freshUntil !== null && freshUntil > now()),
+    );
+    await sideBySide(due, looksAtOnce, async (row) => {
+      if (signal.aborted || !mayAct()) return;
+      await discovery.look(row, { timeoutMs: deps.timeoutMs, signal, mayKeep: mayAct });
+    });
+  };
+  const begin = (mayAct: () => boolean): Promise<void> => {
+    // A round that takes longer than the interval is not joined by another.
+    underWay ??= round(mayAct, stopping.signal)
+      .catch((error: unknown) => deps.log.error({ error }, 'MCP servers could not be asked for their tools'))
+      .finally(() => {
+        underWay = null;
+      });
+    return underWay;
+  };
+
+  return {
+    start(mayAct) {
+      stopping = new AbortController();
+      timer?.stop();
+      timer = clock.every(deps.intervalMs, () => begin(mayAct));
+      void begin(mayAct);
+    },
+    async stop() {
+      timer?.stop();
+      timer = null;
+      stopping.abort();
+      await underWay;
+    },
+  };
+};

@@ -1,0 +1,114 @@
+import type { Clock } from '../../core/clock.ts';
+import type { Config } from '../../core/config/index.ts';
+import { type InstanceState, tenantKey } from '../../core/instance-state.ts';
+import type { Logger } from '../../core/logger.ts';
+import type { Telemetry } from '../../core/telemetry/telemetry.ts';
+import type { Storage } from '../../db/storage.ts';
+import type { ToolRegistry } from '../../engine/tools/index.ts';
+import { createOutboundHttp } from '../../providers/http/outbound.ts';
+import type { AuditLog } from '../audit/index.ts';
+import { backgroundDiscovery } from './background-discovery.ts';
+import { createConnections } from './connections.ts';
+import { createDiscovery } from './discovery.ts';
+import { mcpServerService } from './mcp-servers.service.ts';
+import { mcpServerStore } from './mcp-servers.store.ts';
+import { createServerView } from './mcp-servers.view.ts';
+import { createMcpTelemetry } from './mcp-telemetry.ts';
+import { pinService } from './pins.service.ts';
+import { remoteTool } from './remote-call.ts';
+import { remoteContentService } from './remote-content.service.ts';
+import { createRemoteContent } from './remote-content.ts';
+import { createRemoteTools } from './remote-tools.ts';
+import { createToolCatalog } from './tool-catalog.ts';
+
+export type { RemoteTools } from './remote-tools.ts';
+
+export interface McpServersDeps {
+  readonly config: Config;
+  readonly storage: Storage;
+  readonly state: Pick<InstanceState, 'table'>;
+  readonly audit: Pick<AuditLog, 'change'>;
+  readonly telemetry: Pick<Telemetry, 'metrics'>;
+  /** Tools of code, which win over remote ones. */
+  readonly tools: Pick<ToolRegistry, 'get'>;
+  /** Counts a target that the address rules refuse. */
+  readonly egressRefused: (client: 'mcp', phase: 'save' | 'connect') => void;
+  readonly log: Logger;
+  readonly clock: Pick<Clock, 'every'>;
+  /** Time on which the processes of a store agree. */
+  readonly now: () => number;
+  readonly newId: () => string;
+}
+
+/** Remote servers of the Model Context Protocol: their records, their tools as agents have them, their prompts and resources. */
+export const mcpServersFeature = (deps: McpServersDeps) => {
+  const { config, storage, audit, log, now, newId } = deps;
+  const { Service, Host } = config;
+  const { Mcp: settings } = Service;
+  const allowPrivate = Service.Egress.AllowPrivateNetworkTargets;
+  const timeoutMs = settings.ConnectionTimeout;
+  const names = {
+    prefix: settings.AllowedConfigurationPrefix,
+    defaultTenantId: Service.DefaultTenantId,
+    oneSegment: Host.Tenancy.Enabled,
+  };
+  const store = storage.stores(mcpServerStore);
+  const table = deps.state.table('mcpServers', {
+    read: store.all,
+    keyOf: ({ tenant_id, name }) => tenantKey(tenant_id, name),
+  });
+  const http = createOutboundHttp({ allowPrivate, onRefusal: () => deps.egressRefused('mcp', 'connect') });
+  const telemetry = createMcpTelemetry(deps.telemetry);
+  const connections = createConnections({ config, names, http, connectTimeoutMs: timeoutMs });
+  const call = {
+    connections,
+    current: (tenantId: string, name: string) => catalog.row(tenantId, name),
+    telemetry,
+    maxOutputBytes: Service.Tools.DefaultMaxOutputBytes,
+    log,
+  };
+  const catalog = createToolCatalog({
+    table,
+    store,
+    enabled: settings.Enabled,
+    codeTool: (name) => deps.tools.get(name) !== undefined,
+    register: (server, name, admitted) => remoteTool(server, name, admitted, call),
+  });
+  const { changed } = catalog;
+  const discovery = createDiscovery({
+    ...{ store, table, connections, telemetry, log, now, changed },
+    transaction: (work) => storage.transaction(work),
+    maxTools: settings.MaxToolsPerServer,
+  });
+  const view = createServerView(connections);
+  const content = createRemoteContent({
+    ...{ connections, telemetry, timeoutMs },
+    maxResourceBytes: settings.MaxResourceBytesPerResource,
+  });
+  telemetry.toolsOf(catalog.counts);
+  const background = backgroundDiscovery({
+    ...{ table, discovery, clock: deps.clock, timeoutMs, log, now },
+    intervalMs: settings.RefreshInterval,
+  });
+
+  return {
+    handlers: {
+      ...mcpServerService({
+        ...{ store, table, catalog, connections, discovery, view, timeoutMs, audit, now, newId },
+        rules: { names, allowPrivate },
+        enabled: settings.Enabled,
+        targetRefused: () => deps.egressRefused('mcp', 'save'),
+      }),
+      ...pinService({ store, table, view, audit, now, changed }),
+      ...remoteContentService({ store, content, enabled: settings.Enabled }),
+    },
+    /** What agents of a tenant can have beyond the tools of the host. */
+    tools: createRemoteTools({ catalog, discovery, timeoutMs: Service.Validation.McpTimeout }),
+    /** Null: MCP is switched off. */
+    background: settings.Enabled ? background : null,
+    async close(): Promise<void> {
+      await connections.close();
+      await http.close();
+    },
+  };
+};

@@ -1,0 +1,180 @@
+import { isDeepStrictEqual } from 'node:util';
+import { AcpError, invalidField } from '../../contract/errors.ts';
+import { noContent, ok } from '../../contract/operation.ts';
+import type { Handlers } from '../../core/context.ts';
+import { type StoreTable, tenantKey } from '../../core/instance-state.ts';
+import type { McpServerRow } from '../../db/tables/mcp.ts';
+import type { AuditLog } from '../audit/index.ts';
+import { looksAtOnce } from './background-discovery.ts';
+import { type Connections, settingsOf } from './connections.ts';
+import { type Discovery, sideBySide } from './discovery.ts';
+import type { mcpServerOperations } from './mcp-servers.operations.ts';
+import { askedServer, type ServerRules, type ServerSettings } from './mcp-servers.rules.ts';
+import type { McpRefreshResponse } from './mcp-servers.schema.ts';
+import { type McpServerStore, mcpServerStore } from './mcp-servers.store.ts';
+import { noServer, type ServerView } from './mcp-servers.view.ts';
+import type { ToolCatalog } from './tool-catalog.ts';
+
+export interface McpServiceDeps {
+  readonly store: McpServerStore;
+  readonly table: Pick<StoreTable<McpServerRow>, 'put' | 'drop'>;
+  readonly catalog: ToolCatalog;
+  readonly connections: Pick<Connections, 'drop'>;
+  readonly discovery: Discovery;
+  readonly view: ServerView;
+  readonly rules: ServerRules;
+  readonly enabled: boolean;
+  readonly timeoutMs: number;
+  /** Called when an endpoint is refused for its address. */
+  readonly targetRefused: () => void;
+  readonly audit: Pick<AuditLog, 'change'>;
+  readonly now: () => number;
+  readonly newId: () => string;
+}
+
+/** Names that paths of the API have. */
+const taken: ReadonlySet<string> = new Set(['refresh']);
+
+/** What decides whom a server is and what it lists; a change of it makes what was found worthless. */
+const reached = ({ endpoint, transport, protocol, headers, tools, ...rest }: ServerSettings) => {
+  const { authorizationConfigurationKey, oauthEnabled, oauthClientId, oauthScopes } = rest;
+  return {
+    endpoint,
+    transport,
+    protocol,
+    headers,
+    tools,
+    authorizationConfigurationKey,
+    oauthEnabled,
+    oauthClientId,
+    oauthScopes,
+  };
+};
+
+const nothingFound = { protocol_version: null, server_name: null, catalog_hash: null } as const;
+const notConnected = { state: 'Unknown', tool_count: 0, dropped_tools: 0 } as const;
+
+/** What was found of a server that still counts once it is saved so. */
+const keptOf = (before: McpServerRow | undefined, settings: ServerSettings, enabled: boolean) => {
+  if (before === undefined || !isDeepStrictEqual(reached(settingsOf(before)), reached(settings)))
+    return { ...nothingFound, ...notConnected };
+  const { protocol_version, server_name, catalog_hash, state, tool_count, dropped_tools } = before;
+  const found = { protocol_version, server_name, catalog_hash };
+  return before.enabled === 1 && enabled
+    ? { ...found, state, tool_count, dropped_tools }
+    : { ...found, ...notConnected };
+};
+
+type ServiceHandlers = Pick<Handlers<typeof mcpServerOperations>, 'list' | 'get' | 'save' | 'remove' | 'refresh'>;
+
+export const assertEnabled = (enabled: boolean): void => {
+  if (!enabled) throw new AcpError('mcp-disabled', 'MCP is switched off (Service:Mcp:Enabled).');
+};
+
+export const mcpServerService = (deps: McpServiceDeps): ServiceHandlers => {
+  const { store, table, catalog, connections, view, audit, now } = deps;
+
+  const asked = (tenantId: string, body: Parameters<typeof askedServer>[1]) => {
+    try {
+      return askedServer(tenantId, body, deps.rules);
+    } catch (error) {
+      if (error instanceof AcpError && error.code === 'target-not-allowed') deps.targetRefused();
+      throw error;
+    }
+  };
+  const found = async (tenantId: string, name: string): Promise<McpServerRow> => {
+    const row = await store.find(tenantId, name);
+    if (row === undefined) throw noServer(name);
+    return row;
+  };
+  const rowToSave = (
+    tenantId: string,
+    name: string,
+    settings: ServerSettings,
+    enabled: boolean,
+    before: McpServerRow | undefined,
+  ): McpServerRow => {
+    const at = now();
+    const kept = keptOf(before, settings, enabled);
+    return {
+      ...{ tenant_id: tenantId, name, settings: JSON.stringify(settings), enabled: enabled ? 1 : 0 },
+      id: before?.id ?? deps.newId(),
+      ...kept,
+      checked_at: before?.checked_at ?? null,
+      pinned_hash: before?.pinned_hash ?? null,
+      fresh_until: null,
+      created_at: before?.created_at ?? at,
+      // Connections and what was found go by it, so that two saves are never of one moment.
+      updated_at: Math.max(at, (before?.updated_at ?? 0) + 1),
+    };
+  };
+
+  return {
+    list: async ({ tenantId }) => ok((await store.list(tenantId)).map(view.definition)),
+    get: async ({ tenantId }, { params: { name } }) => ok(view.definition(await found(tenantId, name))),
+
+    async save(context, { params: { name }, body }) {
+      const { tenantId } = context;
+      if (taken.has(name)) throw invalidField('name', 'is a word of the API');
+      const settings = asked(tenantId, body);
+      const row = await audit.change(context, async (stores, tell) => {
+        const servers = stores(mcpServerStore);
+        const before = await servers.find(tenantId, name);
+        const saved = rowToSave(tenantId, name, settings, body.enabled ?? true, before);
+        await servers.save(saved);
+        tell({
+          id: name,
+          before: before === undefined ? null : view.definition(before),
+          after: view.definition(saved),
+        });
+        return saved;
+      });
+      table.put(row);
+      catalog.changed();
+      connections.drop(row.id);
+      return ok(view.definition(row));
+    },
+
+    async remove(context, { params: { name } }) {
+      const { tenantId } = context;
+      const id = await audit.change(context, async (stores, tell) => {
+        const servers = stores(mcpServerStore);
+        const before = await servers.find(tenantId, name);
+        if (before === undefined || !(await servers.remove(before))) throw noServer(name);
+        tell({ id: name, before: view.definition(before), after: null });
+        return before.id;
+      });
+      table.drop(tenantKey(tenantId, name));
+      catalog.changed();
+      catalog.forget(id);
+      connections.drop(id);
+      return noContent();
+    },
+
+    async refresh({ tenantId }, { query: { name } }) {
+      assertEnabled(deps.enabled);
+      const before = name === undefined ? await store.list(tenantId) : [await found(tenantId, name)];
+      const looked = before.filter(({ enabled }) => enabled === 1);
+      await sideBySide(looked, looksAtOnce, (row) => deps.discovery.look(row, { timeoutMs: deps.timeoutMs }));
+      await catalog.ready(tenantId);
+      const { byName, clashes } = catalog.of(tenantId);
+      const asked = new Set(before.filter(({ enabled }) => name !== undefined || enabled === 1).map(({ id }) => id));
+      const servers: McpRefreshResponse['servers'] = [];
+      for (const row of await store.list(tenantId)) {
+        if (!asked.has(row.id)) continue;
+        const definition = view.definition(row);
+        const { state, toolCount, droppedTools } = definition.status;
+        const listing = state === 'Connected' ? await catalog.lastListed(row) : null;
+        servers.push({
+          name: row.name,
+          state,
+          toolCount,
+          droppedTools,
+          clashes: [...(clashes.get(row.id) ?? [])],
+          refused: (listing?.refused ?? []).map(({ tool, reason }) => ({ tool, reason })),
+        });
+      }
+      return ok({ toolCount: byName.size, servers });
+    },
+  };
+};

@@ -1,0 +1,61 @@
+import { isRecord } from '../../contract/record.ts';
+import { type ToolContext, ToolError } from '../../engine/tools/index.ts';
+import { visibleText } from '../../providers/mcp/visible-text.ts';
+
+const extensions: Readonly<Record<string, string>> = {
+  'image/png': 'png',
+  'image/jpeg': 'jpg',
+  'image/gif': 'gif',
+  'image/webp': 'webp',
+  'audio/wav': 'wav',
+  'audio/mpeg': 'mp3',
+  'application/pdf': 'pdf',
+};
+
+const text = (value: unknown): string => (typeof value === 'string' ? visibleText(value) : '');
+
+/** Keeps a file of the result; its line is added to the result by whoever runs the call. Otherwise what is said of it instead. */
+const fileText = async (
+  part: Readonly<Record<string, unknown>>,
+  data: unknown,
+  context: ToolContext,
+): Promise<string | null> => {
+  const type = typeof part['mimeType'] === 'string' ? part['mimeType'].toLowerCase() : 'application/octet-stream';
+  const left = `[a file of type ${visibleText(type.slice(0, 100))} was left out]`;
+  if (typeof data !== 'string') return left;
+  const bytes = Buffer.from(data, 'base64');
+  if (bytes.byteLength === 0) return left;
+  try {
+    await context.saveAttachment(bytes, `result.${extensions[type] ?? 'bin'}`);
+    return null;
+  } catch (error) {
+    // The rules of attachments refuse it: the rest of the result still counts.
+    if (error instanceof ToolError) return left;
+    throw error;
+  }
+};
+
+const partText = async (part: unknown, context: ToolContext): Promise<string | null> => {
+  if (!isRecord(part)) return null;
+  const { type } = part;
+  if (type === 'text') return text(part['text']);
+  if (type === 'image' || type === 'audio') return fileText(part, part['data'], context);
+  if (type === 'resource_link') return `[resource ${text(part['uri'])}: ${text(part['name'])}]`;
+  if (type !== 'resource' || !isRecord(part['resource'])) return null;
+  const { resource } = part;
+  return typeof resource['text'] === 'string' ? text(resource['text']) : fileText(resource, resource['blob'], context);
+};
+
+/** The result of `tools/call` as a text for the model; files in it become attachments of the run. */
+export const resultText = async (result: Readonly<Record<string, unknown>>, context: ToolContext): Promise<string> => {
+  const parts: string[] = [];
+  for (const part of Array.isArray(result['content']) ? (result['content'] as readonly unknown[]) : []) {
+    const told = await partText(part, context);
+    if (told !== null) parts.push(told);
+  }
+  const structured = result['structuredContent'];
+  // Servers repeat it as a text for clients that do not know it.
+  if (structured !== undefined && structured !== null && parts.every((part) => part === ''))
+    return visibleText(JSON.stringify(structured));
+  return parts.join('\n');
+};

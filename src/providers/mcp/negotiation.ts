@@ -1,0 +1,52 @@
+import { isRecord } from '../../contract/record.ts';
+import { McpFailure } from './mcp-failure.ts';
+import { handshakeVersions, type McpGeneration, newestHandshake, rpcError, statelessVersion } from './wire/protocol.ts';
+
+/** Which generation a server is spoken to in, and the version that is asked for. */
+export interface ChosenVersion {
+  readonly generation: McpGeneration;
+  readonly version: string;
+}
+
+const stateless: ChosenVersion = { generation: 'Stateless', version: statelessVersion };
+export const handshake: ChosenVersion = { generation: 'Handshake', version: newestHandshake };
+
+/** The newest version of a list that is spoken here. Throws McpFailure for a list without one. */
+export const commonVersion = (supported: readonly unknown[]): ChosenVersion => {
+  if (supported.includes(statelessVersion)) return stateless;
+  const version = handshakeVersions.find((known) => supported.includes(known));
+  if (version === undefined) throw new McpFailure('no-common-version');
+  return { generation: 'Handshake', version };
+};
+
+const modern: ReadonlySet<number | null> = new Set([
+  rpcError.headerMismatch,
+  rpcError.missingCapability,
+  rpcError.unsupportedVersion,
+]);
+const unknownToOld: ReadonlySet<number | null> = new Set([400, 404, 405]);
+// What servers of the handshake generation say of a method that they do not know, each after its library.
+const unknownMethod: ReadonlySet<number | null> = new Set([
+  rpcError.methodNotFound,
+  rpcError.invalidParams,
+  rpcError.invalidRequest,
+]);
+
+/** What the answer to `server/discover` says. Throws McpFailure for one that says nothing. */
+export const versionOfDiscovery = (result: Readonly<Record<string, unknown>>): ChosenVersion => {
+  const supported = result['supportedVersions'];
+  if (!Array.isArray(supported)) throw new McpFailure('broken');
+  return commonVersion(supported);
+};
+
+/** What a failed `server/discover` says of the server; null: nothing, and the failure stands. Throws McpFailure for a server without a common version. */
+export const versionOfFailure = ({ kind, code, status, data }: McpFailure): ChosenVersion | null => {
+  if (kind === 'rpc' && code === rpcError.unsupportedVersion) {
+    const supported = isRecord(data) ? data['supported'] : undefined;
+    return Array.isArray(supported) ? commonVersion(supported) : null;
+  }
+  if (kind === 'rpc' && modern.has(code)) return null;
+  if (kind === 'rpc' && (status === null || status === 200)) return unknownMethod.has(code) ? handshake : null;
+  if (kind === 'rpc' && code === rpcError.methodNotFound) return handshake;
+  return (kind === 'rpc' || kind === 'http') && unknownToOld.has(status) ? handshake : null;
+};
