@@ -3,6 +3,7 @@ import type { Client } from '../../../src/client/client.ts';
 import type { McpServerDefinition, McpServerRequest } from '../../../src/features/mcp-servers/mcp-servers.schema.ts';
 import { type LoopbackServer, type ReceivedRequest, startServer } from '../../providers/http/loopback-server.ts';
 import type { AppSetup } from '../../support/app.ts';
+import { refusal } from '../runs/run-calls.ts';
 
 export const mcpKey = 'Service:McpSecrets:weather';
 
@@ -20,7 +21,8 @@ export const save = async (
   client: Client,
   endpoint: string,
   { name = 'weather', ...more }: Partial<McpServerRequest> & { readonly name?: string } = {},
-): Promise<McpServerDefinition> => (await client.mcpServers.save({ params: { name }, body: { endpoint, ...more } })).body;
+): Promise<McpServerDefinition> =>
+  (await client.mcpServers.save({ params: { name }, body: { endpoint, ...more } })).body;
 
 export const get = async (client: Client, name = 'weather'): Promise<McpServerDefinition> =>
   (await client.mcpServers.get({ params: { name } })).body;
@@ -42,7 +44,9 @@ export interface Asked {
   readonly request: ReceivedRequest;
 }
 
-type Reply = Readonly<Record<string, unknown>> | { readonly raw: (response: Parameters<Parameters<typeof startServer>[0]>[1]) => void };
+type Reply =
+  | Readonly<Record<string, unknown>>
+  | { readonly raw: (response: Parameters<Parameters<typeof startServer>[0]>[1]) => void };
 
 export interface RawServer extends LoopbackServer {
   readonly endpoint: string;
@@ -101,3 +105,15 @@ export const withTools =
     if (method === 'tools/list') return { resultType: 'complete', tools };
     return method === 'tools/call' ? said : null;
   };
+
+/** The scripted model calls the tool on its first turn, and says what it got on its second. */
+export const callsTool = (name: string, args: unknown = { city: 'Ulm' }) => [
+  { when: { message: 'Hi', call: 1 }, reply: { toolCalls: [{ name, arguments: args }] } },
+  { when: { tool: name }, reply: { text: '{{last}}' } },
+];
+
+/** Status and code of a refused call. */
+export const refused = async (call: Promise<unknown>): Promise<readonly [number | undefined, unknown]> => {
+  const { status, code } = await refusal(call);
+  return [status, code];
+};

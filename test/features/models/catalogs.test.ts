@@ -56,10 +56,7 @@ test('AGENT-53 tools by name, with their schemas', async (t) => {
     remoteTools: { ready: () => null, list: () => [] },
     storage,
     authorization: openRunAuthorization,
-  }).handlers.list(
-    context,
-    nothing,
-  );
+  }).handlers.list(context, nothing);
   assert.deepEqual(
     body.map(({ name, kind, effect }) => [name, kind, effect]),
     [

@@ -1,25 +1,33 @@
 import { randomUUID } from 'node:crypto';
 import type { TestContext } from 'node:test';
-import { McpServer as SessionServer } from '@modelcontextprotocol/sdk/server/mcp.js';
+import { Server } from '@modelcontextprotocol/sdk/server/index.js';
 import { WebStandardStreamableHTTPServerTransport } from '@modelcontextprotocol/sdk/server/webStandardStreamableHttp.js';
+import {
+  CallToolRequestSchema,
+  GetPromptRequestSchema,
+  ListPromptsRequestSchema,
+  ListResourcesRequestSchema,
+  ListToolsRequestSchema,
+  ReadResourceRequestSchema,
+} from '@modelcontextprotocol/sdk/types.js';
 import { createMcpHandler, fromJsonSchema, McpServer } from '@modelcontextprotocol/server';
 import { type LoopbackServer, type ReceivedRequest, startServer } from '../../providers/http/loopback-server.ts';
 
 export type McpGeneration = 'Stateless' | 'Handshake';
 export const generations: readonly McpGeneration[] = ['Stateless', 'Handshake'];
 
-/** What the tools of a server have been called with, in order. */
-export interface ToolCalls {
-  readonly calls: { readonly tool: string; readonly args: unknown }[];
+interface Call {
+  readonly tool: string;
+  readonly args: unknown;
 }
 
-export interface OfficialServer extends LoopbackServer, ToolCalls {
+export interface OfficialServer extends LoopbackServer {
   readonly endpoint: string;
+  /** What its tools have been called with, in order. */
+  readonly calls: readonly Call[];
   /** Forgets all sessions, as a restart does. */
   forgetSessions(): void;
 }
-
-const text = (value: string) => ({ content: [{ type: 'text' as const, text: value }] });
 
 const citySchema = {
   type: 'object' as const,
@@ -27,81 +35,98 @@ const citySchema = {
   required: ['city'],
 };
 
-/** Registers the same things on a server of either library. */
-const fill = (server: {
-  // biome-ignore lint/suspicious/noExplicitAny: the two libraries have the same methods with types of their own.
-  registerTool(name: string, config: any, run: (args: any) => any): unknown;
-  // biome-ignore lint/suspicious/noExplicitAny: likewise.
-  registerPrompt(name: string, config: any, run: (args: any) => any): unknown;
-  // biome-ignore lint/suspicious/noExplicitAny: likewise.
-  registerResource(name: string, uri: string, config: any, run: (uri: URL) => any): unknown;
-}, calls: ToolCalls['calls'], schema: unknown, argsSchema: unknown): void => {
-  const tool = (name: string, config: object, run: (args: { city: string }) => unknown): void => {
-    server.registerTool(name, { inputSchema: schema, ...config }, (args: { city: string }) => {
-      calls.push({ tool: name, args });
-      return run(args);
-    });
-  };
-  tool('weather', { description: 'The weather of a city', annotations: { readOnlyHint: true } }, ({ city }) =>
-    text(`It rains in ${city}`),
-  );
-  tool('erase', { description: 'Erases a city', annotations: { destructiveHint: true } }, ({ city }) =>
-    text(`${city} is gone`),
-  );
-  tool('broken', { description: 'Says that it has failed' }, () => ({ ...text('no such city'), isError: true }));
-  server.registerPrompt('greet', { description: 'Greets a city', argsSchema }, ({ city }) => ({
-    messages: [
-      { role: 'user', content: { type: 'text', text: `Hello ${city}` } },
-      { role: 'assistant', content: { type: 'text', text: 'and goodbye' } },
-    ],
-  }));
-  server.registerResource('notes', 'notes://all', { mimeType: 'text/plain' }, (uri) => ({
-    contents: [{ uri: uri.href, mimeType: 'text/plain', text: 'Take an umbrella' }],
-  }));
+const tools = [
+  { name: 'weather', description: 'The weather of a city', annotations: { readOnlyHint: true } },
+  { name: 'erase', description: 'Erases a city', annotations: { destructiveHint: true } },
+  { name: 'broken', description: 'Says that it has failed', annotations: {} },
+];
+
+const said = (name: string, city: string) => {
+  const text = { weather: `It rains in ${city}`, erase: `${city} is gone` }[name] ?? 'no such city';
+  return { content: [{ type: 'text' as const, text }], ...(name === 'broken' ? { isError: true } : {}) };
 };
 
-const asRequest = ({ method, headers, body }: ReceivedRequest, url: string): Request =>
-  new Request(url, {
-    method,
-    headers: headers as Record<string, string>,
-    ...(method === 'POST' ? { body } : {}),
-  });
+const messages = (city: string) => ({
+  messages: [
+    { role: 'user' as const, content: { type: 'text' as const, text: `Hello ${city}` } },
+    { role: 'assistant' as const, content: { type: 'text' as const, text: 'and goodbye' } },
+  ],
+});
 
-const statelessHandler = (calls: ToolCalls['calls']) => {
+const notes = { uri: 'notes://all', name: 'notes', mimeType: 'text/plain' };
+const noted = { contents: [{ ...notes, text: 'Take an umbrella' }] };
+
+const statelessHandler = (calls: Call[]) => {
+  const schema = fromJsonSchema<{ city: string }>(citySchema);
   const handler = createMcpHandler(
     () => {
       const server = new McpServer({ name: 'official', version: '2.0.0' });
-      fill(server as never, calls, fromJsonSchema(citySchema), fromJsonSchema(citySchema));
+      for (const { name, ...config } of tools)
+        server.registerTool(name, { ...config, inputSchema: schema }, (args) => {
+          calls.push({ tool: name, args });
+          return said(name, args.city);
+        });
+      server.registerPrompt('greet', { description: 'Greets a city', argsSchema: schema }, ({ city }) => messages(city));
+      server.registerResource(notes.name, notes.uri, { mimeType: notes.mimeType }, () => noted);
       return server;
     },
     { legacy: 'reject' },
   );
-  return (request: Request) => handler.fetch(request);
+  return (request: Request): Promise<Response> => handler.fetch(request);
 };
 
-const handshakeHandler = async (calls: ToolCalls['calls'], sessions: Map<string, WebStandardStreamableHTTPServerTransport>) => {
-  const { z } = await import('zod');
-  return async (request: Request): Promise<Response> => {
+type Sessions = Map<string, WebStandardStreamableHTTPServerTransport>;
+
+const sessionServer = (calls: Call[]): Server => {
+  const server = new Server(
+    { name: 'official', version: '1.0.0' },
+    { capabilities: { tools: {}, prompts: {}, resources: {} } },
+  );
+  server.setRequestHandler(ListToolsRequestSchema, () => ({
+    tools: tools.map((tool) => ({ ...tool, inputSchema: citySchema })),
+  }));
+  server.setRequestHandler(CallToolRequestSchema, ({ params: { name, arguments: args } }) => {
+    calls.push({ tool: name, args });
+    return said(name, String(args?.['city']));
+  });
+  server.setRequestHandler(ListPromptsRequestSchema, () => ({
+    prompts: [{ name: 'greet', description: 'Greets a city', arguments: [{ name: 'city', required: true }] }],
+  }));
+  server.setRequestHandler(GetPromptRequestSchema, ({ params }) => messages(String(params.arguments?.['city'])));
+  server.setRequestHandler(ListResourcesRequestSchema, () => ({ resources: [notes] }));
+  server.setRequestHandler(ReadResourceRequestSchema, () => noted);
+  return server;
+};
+
+const unknownSession = (): Response =>
+  new Response('{"jsonrpc":"2.0","error":{"code":-32001,"message":"Session not found"},"id":null}', {
+    status: 404,
+    headers: { 'content-type': 'application/json' },
+  });
+
+const handshakeHandler =
+  (calls: Call[], sessions: Sessions) =>
+  async (request: Request): Promise<Response> => {
     const id = request.headers.get('mcp-session-id');
     const known = id === null ? undefined : sessions.get(id);
     if (known !== undefined) return known.handleRequest(request);
-    if (id !== null) return new Response('{"jsonrpc":"2.0","error":{"code":-32001,"message":"Session not found"},"id":null}', { status: 404, headers: { 'content-type': 'application/json' } });
+    if (id !== null) return unknownSession();
     const transport = new WebStandardStreamableHTTPServerTransport({
       sessionIdGenerator: () => randomUUID(),
       onsessioninitialized: (opened) => void sessions.set(opened, transport),
     });
-    const server = new SessionServer({ name: 'official', version: '1.0.0' });
-    fill(server as never, calls, { city: z.string() }, { city: z.string() });
-    await server.connect(transport);
+    await sessionServer(calls).connect(transport);
     return transport.handleRequest(request);
   };
-};
 
-/** A server of one generation, written with the official library. */
+const asRequest = ({ method, headers, body }: ReceivedRequest, url: string): Request =>
+  new Request(url, { method, headers: headers as Record<string, string>, ...(method === 'POST' ? { body } : {}) });
+
+/** A server of one generation, written with the official library of it. */
 export const officialServer = async (t: TestContext, generation: McpGeneration): Promise<OfficialServer> => {
-  const calls: ToolCalls['calls'] = [];
-  const sessions = new Map<string, WebStandardStreamableHTTPServerTransport>();
-  const handle = generation === 'Stateless' ? statelessHandler(calls) : await handshakeHandler(calls, sessions);
+  const calls: Call[] = [];
+  const sessions: Sessions = new Map();
+  const handle = generation === 'Stateless' ? statelessHandler(calls) : handshakeHandler(calls, sessions);
   const server = await startServer((request, response) => {
     const answer = async (): Promise<void> => {
       const answered = await handle(asRequest(request, `http://127.0.0.1${request.url}`));
