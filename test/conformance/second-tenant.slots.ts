@@ -33,6 +33,8 @@ const kindOfParameter = (path: string, name: string): string | null => {
   if (name === 'skillName') return 'skills';
   if (name === 'scoreId') return 'scores';
   if (name === 'beforeId') return 'audit';
+  // No server of the caller has a prompt of such a name, whosever it is.
+  if (name === 'prompt') return 'mcp-servers';
   if (name === 'entity') return 'entities';
   if (name === 'model') return 'agents';
   if (name === 'responseId') return 'responses';
@@ -78,6 +80,7 @@ const bodies: Readonly<Record<string, (id: string) => unknown>> = {
   'runs.start': () => ({ message: 'x', stream: false }),
   'schedules.save': () => ({ handlerKey: 'acp.retention', targetName: '*' }),
   'scores.save': () => ({ kind: 'Stars', value: 3 }),
+  'mcpServers.save': () => ({ endpoint: 'https://mcp.invalid/' }),
   'webhooks.retryRange': () => ({ from: '2026-01-01T00:00:00Z' }),
   'conversations.update': () => ({ metadata: {} }),
   'skills.save': (name) => ({ name, description: 'x', instructions: 'x' }),

@@ -8,9 +8,14 @@ import { operations } from '../../src/operations.ts';
 import { decide, openApprovals, queueWaiting } from '../features/approvals/approval-world.ts';
 import { runJson } from '../features/runs/run-calls.ts';
 import { save, skill } from '../features/skills/skill-bodies.ts';
+import { type LoopbackServer, startServer } from '../providers/http/loopback-server.ts';
 import type { TestApp } from '../support/app.ts';
 import { overHttp } from '../support/app.ts';
 import { trail } from '../support/audit-chain.ts';
+
+/** Without tools, which is all that an approval needs. */
+let mcpServer: LoopbackServer | null = null;
+const discovered = { supportedVersions: ['2026-07-28'], capabilities: {} };
 
 const model = { provider: 'demo', model: 'demo-1' };
 
@@ -94,6 +99,14 @@ const calls: Readonly<Record<string, (app: TestApp) => Promise<unknown>>> = {
     const { body } = await client.conversations.create({ body: {} });
     return client.conversations.remove({ params: { conversationId: body.id } });
   },
+  'mcpServers.save': ({ client }) =>
+    client.mcpServers.save({ params: { name: 'weather' }, body: { endpoint: mcpServer?.url ?? '' } }),
+  async 'mcpServers.approve'({ client }) {
+    const { body } = await client.mcpServers.refresh({ query: {} });
+    assert.equal(body.servers[0]?.state, 'Connected');
+    return client.mcpServers.approve({ params: { name: 'weather' } });
+  },
+  'mcpServers.remove': ({ client }) => client.mcpServers.remove({ params: { name: 'weather' } }),
   'keys.create': ({ client }) => client.keys.create({ body: { name: 'ci', scopes: ['RunsRead'], role: 'Reader' } }),
   async 'keys.remove'({ client }) {
     const [key] = (await client.keys.list({})).body;
@@ -142,12 +155,21 @@ overHttp(
   async (open, t) => {
     const app = await openApprovals(open, {
       service: {
+        Egress: { AllowPrivateNetworkTargets: true },
         Providers: { OpenAI: { ApiKey: 'sk-test' } },
         Skills: { Scripts: { PlatformIsolationAcknowledged: true } },
       },
       host: { SkillScripts: { Register: true } },
       module: { dataSubjectResolver: { resolve: async () => null } },
     });
+    const server = await startServer((request, response) => {
+      const { id } = JSON.parse(request.body) as { readonly id: number };
+      response
+        .writeHead(200, { 'content-type': 'application/json' })
+        .end(JSON.stringify({ jsonrpc: '2.0', id, result: discovered }));
+    });
+    mcpServer = server;
+    t.after(() => server.close());
     const audited = new Map(
       operationEntries(operations).flatMap(({ id, operation }) =>
         operation.audit === undefined ? [] : [[id, operation.audit.action]],

@@ -77,6 +77,13 @@ const lists = {
     })),
   webhooks: async ({ client, signal }) =>
     (await client.webhooks.list({ signal })).body.map(({ name, url }) => ({ value: name, note: url })),
+  mcpServers: async ({ client, signal }) =>
+    (await client.mcpServers.list({ signal })).body.map(({ name, endpoint }) => ({ value: name, note: endpoint })),
+  prompts: async ({ client, place, signal }) =>
+    (await client.mcpServers.prompts({ params: { name: place.args[0] ?? '' }, signal })).body.map(({ name, title }) => ({
+      value: name,
+      note: title,
+    })),
   triggers: async ({ client, signal }) =>
     (await client.triggers.list({ signal })).body.map(({ name, targetName }) => ({ value: name, note: targetName })),
   skills: async ({ client, signal }) =>
@@ -137,6 +144,8 @@ const listOfArgument: Readonly<Record<string, ListName>> = {
   'jobs id': 'jobs',
   'schedules name': 'schedules',
   'webhooks name': 'webhooks',
+  'mcp name': 'mcpServers',
+  'mcp prompt': 'prompts',
   'triggers name': 'triggers',
   'quotas id': 'quotas',
   'keys id': 'keys',

@@ -59,7 +59,7 @@ export const mcpServerOperations = defineOperations({
     params: Type.Object({ name: Type.String({ pattern: serverNamePattern }) }),
     body: McpServerRequest,
     responses: { 200: McpServerDefinition },
-    errors: ['configuration-key-not-allowed', 'target-not-allowed'],
+    errors: ['configuration-key-not-allowed', 'target-not-allowed', 'feature-not-available'],
     audit: { action: 'mcp-server.save', entity: 'mcp-server', mode: 'noted' },
     cli: { command: 'mcp save' },
   },

@@ -106,7 +106,7 @@ const withDefaults = ({ enabled: _enabled, ...body }: McpServerRequest): ServerS
 const needsHttps = (url: URL, allowPrivate: boolean): boolean =>
   url.protocol === 'http:' && !(allowPrivate && isLoopback(url));
 
-/** Throws `validation-failed`, `target-not-allowed` or `configuration-key-not-allowed`. */
+/** Throws `validation-failed`, `target-not-allowed`, `configuration-key-not-allowed` or `feature-not-available`. */
 export const askedServer = (
   tenantId: string,
   body: McpServerRequest,
@@ -128,5 +128,7 @@ export const askedServer = (
   const hasCredential = oauthEnabled || key !== null || secretKey !== null;
   if (hasCredential && needsHttps(url, allowPrivate))
     throw invalidField('endpoint', 'must be https where a credential is sent to it');
+  if (oauthEnabled)
+    throw new AcpError('feature-not-available', 'oauthEnabled needs the feature "mcp-oauth", which this build does not have.');
   return settings;
 };

@@ -222,11 +222,11 @@ forEachService(
       mcpSetup({
         script: [
           {
-            when: { message: 'fits', call: 1 },
+            when: { message: 'good', call: 1 },
             reply: { toolCalls: [{ name: 'weather_pair', arguments: { pair: ['a', 1], mail: 'a@b' } }] },
           },
           {
-            when: { message: 'misfits', call: 1 },
+            when: { message: 'wrong', call: 1 },
             reply: { toolCalls: [{ name: 'weather_pair', arguments: { pair: [1, 'a'] } }] },
           },
           {
@@ -244,8 +244,8 @@ forEachService(
     );
     assert.equal(servers[0]?.toolCount, 3);
     await app.createAgent({ name: 'helper', toolNames: ['weather_pair'] });
-    assert.equal((await runJson(app.client, 'helper', 'fits')).output, 'done');
-    assert.match((await runJson(app.client, 'helper', 'misfits')).output ?? '', /^The arguments do not fit/);
+    assert.equal((await runJson(app.client, 'helper', 'good')).output, 'done');
+    assert.match((await runJson(app.client, 'helper', 'wrong')).output ?? '', /^The arguments do not fit/);
     assert.match((await runJson(app.client, 'helper', 'too long')).output ?? '', /^The arguments do not fit/);
     assert.equal(server.asked.filter(({ method }) => method === 'tools/call').length, 1);
   },

@@ -73,8 +73,13 @@ forEachService('MCP-6 a credential is one, and is not sent in the clear', async 
   for (const credential of [{ authorizationConfigurationKey: mcpKey }, { oauthEnabled: true }]) {
     assert.deepEqual(await refused(save(client, 'http://mcp.example.com/', credential)), [400, 'validation-failed']);
     assert.deepEqual(await refused(save(client, 'http://10.0.0.1/', credential)), [400, 'validation-failed']);
-    assert.equal((await save(client, 'http://127.0.0.1:1/', credential)).enabled, true);
   }
+  assert.equal(
+    (await save(client, 'http://127.0.0.1:1/', { authorizationConfigurationKey: mcpKey })).authorizationConfigurationKey,
+    mcpKey,
+  );
+  for (const url of [endpoint, 'http://127.0.0.1:1/'])
+    assert.deepEqual(await refused(save(client, url, { oauthEnabled: true })), [501, 'feature-not-available']);
   const strict = await open(mcpSetup({ service: { Egress: { AllowPrivateNetworkTargets: false } } }));
   assert.deepEqual(
     await refused(save(strict.client, 'http://mcp.example.com/', { authorizationConfigurationKey: mcpKey })),

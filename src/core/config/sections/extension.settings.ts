@@ -1,6 +1,6 @@
 import { minuteMs, secondMs } from '../duration.ts';
 import { bytes, duration, int } from '../number-kinds.ts';
-import { flag, group, optional, plannedGroup, secret, secretSection, setting } from '../schema-nodes.ts';
+import { flag, group, optional, planned, plannedGroup, secret, secretSection, setting } from '../schema-nodes.ts';
 import { credential, imageSize, keyPrefix, mediaType, text, url } from '../text-kinds.ts';
 import { nullable } from '../value-kind.ts';
 
@@ -40,9 +40,15 @@ export const extensionSettings = {
     RefreshInterval: setting(duration(), 5 * minuteMs, 'Pause between looks for changed tools.'),
     ConnectionTimeout: setting(duration(), 30 * secondMs, 'Time for connecting and listing.'),
     MaxToolsPerServer: setting(int({ min: 1 }), 100, 'Tools taken from one server.'),
-    MaxResourceBytesPerResource: setting(bytes(), 65_536, 'Text of one resource in a run.'),
-    MaxResourceBytesTotal: setting(bytes(), 262_144, 'Text of all resources in a run.'),
-    OAuthCallbackBaseUri: optional(url(), 'Public address of this service for OAuth redirects.'),
+    MaxResourceBytesPerResource: setting(bytes(), 65_536, 'Text of one resource that is read.'),
+    MaxResourceBytesTotal: planned(
+      'mcp-resources',
+      setting(bytes(), 262_144, 'Text of all resources in a run.'),
+    ),
+    OAuthCallbackBaseUri: planned(
+      'mcp-oauth',
+      optional(url(), 'Public address of this service for OAuth redirects.'),
+    ),
     AllowedConfigurationPrefix: setting(
       keyPrefix(),
       'Service:McpSecrets:',
