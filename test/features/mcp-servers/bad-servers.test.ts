@@ -1,0 +1,116 @@
+import assert from 'node:assert/strict';
+import { forEachService } from '../../support/app.ts';
+import { runJson } from '../runs/run-calls.ts';
+import { callsTool, connected, get, mcpSetup, rawServer, refresh, save, tool, withTools } from './mcp-world.ts';
+
+const quick = { Egress: { AllowPrivateNetworkTargets: true }, Mcp: { ConnectionTimeout: '500ms' } };
+
+forEachService('MCP-13 MCP-16 a server that never answers, or without end, is given up', async (open, t) => {
+  const app = await open(mcpSetup({ service: quick }));
+  const server = await rawServer(t, () => ({ raw: () => undefined }));
+  assert.equal((await connected(app.client, server.endpoint)).servers[0]?.state, 'Unreachable');
+  // A cursor that is the same again, and one that never is.
+  let page = 0;
+  server.answer(({ method }) =>
+    method === 'tools/list' ? { tools: [tool(`t${page++}`)], nextCursor: 'again' } : null,
+  );
+  const again = await refresh(app.client);
+  assert.deepEqual([again.servers[0]?.state, again.servers[0]?.toolCount], ['Connected', 2]);
+  page = 0;
+  server.answer(({ method }) =>
+    method === 'tools/list' ? { tools: [tool(`t${page++}`)], nextCursor: String(page) } : null,
+  );
+  const endless = await refresh(app.client);
+  assert.ok(['Connected', 'Unreachable'].includes(endless.servers[0]?.state ?? ''));
+  assert.ok(page <= 200);
+});
+
+forEachService('MCP-13 a list of 100 MB is left, and half of one is none', async (open, t) => {
+  const app = await open(mcpSetup());
+  const chunk = ' '.repeat(1_048_576);
+  let written = 0;
+  const server = await rawServer(t, ({ method }) =>
+    method === 'tools/list'
+      ? {
+          raw: (response) => {
+            response.writeHead(200, { 'content-type': 'application/json' });
+            const more = (): void => {
+              if (response.destroyed || written >= 100) return void response.end();
+              written += 1;
+              response.write(chunk, more);
+            };
+            more();
+          },
+        }
+      : null,
+  );
+  assert.equal((await connected(app.client, server.endpoint)).servers[0]?.state, 'Unreachable');
+  assert.ok(written < 100);
+  for (const text of ['{"jsonrpc":"2.0","id":2,"result":{"tools":[', '<html>', '[]', '{"jsonrpc":"2.0","id":2,"result":{"tools":{}}}']) {
+    server.answer(({ method }) =>
+      method === 'tools/list'
+        ? { raw: (response) => response.writeHead(200, { 'content-type': 'application/json' }).end(text) }
+        : null,
+    );
+    assert.equal((await refresh(app.client)).servers[0]?.state, 'Unreachable', text);
+  }
+});
+
+forEachService('MCP-4 a redirect is not followed, wherever it leads', async (open, t) => {
+  const app = await open(mcpSetup());
+  const metadata = await rawServer(t, () => null);
+  const server = await rawServer(t, () => ({
+    raw: (response) => response.writeHead(307, { location: metadata.endpoint }).end(),
+  }));
+  assert.equal((await connected(app.client, server.endpoint)).servers[0]?.state, 'Unreachable');
+  assert.equal(metadata.asked.length, 0);
+});
+
+forEachService('MCP-34 a server of no common version is refused, and 401, 403, 429 and 5xx do not downgrade', async (open, t) => {
+  const app = await open(mcpSetup());
+  const server = await rawServer(t, ({ method }) =>
+    method === 'server/discover' ? { supportedVersions: ['2031-01-01'], capabilities: {} } : null,
+  );
+  assert.equal((await connected(app.client, server.endpoint)).servers[0]?.state, 'Refused');
+  for (const status of [401, 403, 429, 500, 503]) {
+    server.answer(() => ({ raw: (response) => response.writeHead(status).end() }));
+    assert.equal((await refresh(app.client)).servers[0]?.state, 'Unreachable');
+  }
+  assert.ok(!server.asked.some(({ method }) => method === 'initialize'));
+  await save(app.client, server.endpoint, { protocol: 'Stateless' });
+  server.answer(() => ({ raw: (response) => response.writeHead(404).end() }));
+  assert.equal((await refresh(app.client)).servers[0]?.state, 'Refused');
+  assert.ok(!server.asked.some(({ method }) => method === 'initialize'));
+});
+
+forEachService('MCP-41 a call whose stream breaks off is not made again', async (open, t) => {
+  const app = await open(mcpSetup({ script: callsTool('weather_look') }));
+  const server = await rawServer(t, withTools([tool('look')]));
+  await connected(app.client, server.endpoint, { requiresApproval: false });
+  await app.createAgent({ name: 'helper', toolNames: ['weather_look'] });
+  server.answer(
+    withTools([tool('look')], {
+      raw: (response) => {
+        response.writeHead(200, { 'content-type': 'text/event-stream' });
+        response.write('id: 1\ndata: {"jsonrpc":"2.0","method":"notifications/message","params":{}}\n\n', () =>
+          response.destroy(),
+        );
+      },
+    }),
+  );
+  assert.equal((await runJson(app.client, 'helper', 'Hi')).output, 'Tool failed: weather did not answer');
+  assert.equal(server.asked.filter(({ method }) => method === 'tools/call').length, 1);
+  assert.equal((await get(app.client)).status.state, 'Connected');
+});
+
+forEachService('MCP-20 what is hidden in a description or a result is written out', async (open, t) => {
+  const app = await open(mcpSetup({ script: callsTool('weather_look') }));
+  const server = await rawServer(
+    t,
+    withTools([tool('look', { description: 'a\u202eb\u200bc' })], { content: [{ type: 'text', text: 'x\u2066y' }] }),
+  );
+  await connected(app.client, server.endpoint, { requiresApproval: false });
+  assert.equal((await app.client.tools.list()).body[0]?.description, 'a\\u{202e}b\\u{200b}c');
+  await app.createAgent({ name: 'helper', toolNames: ['weather_look'] });
+  assert.equal((await runJson(app.client, 'helper', 'Hi')).output, 'x\\u{2066}y');
+});
