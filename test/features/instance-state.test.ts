@@ -92,6 +92,22 @@ const ports: Readonly<Record<string, Port>> = {
     before: 'silent',
     after: 'told',
   },
+  mcpServers: {
+    setup: simulated,
+    // Only a server that is known is asked whether it has the tool.
+    async seen({ client }) {
+      const body = { name: 'other', model: local, toolNames: ['weather_look'] };
+      try {
+        return (await client.agents.validate({ body })).body.messages.map(({ code }) => code).join(' ');
+      } catch (error) {
+        return codeOf(error);
+      }
+    },
+    change: ({ client }) =>
+      client.mcpServers.save({ params: { name: 'weather' }, body: { endpoint: 'http://127.0.0.1:1/' } }),
+    before: 'tool-not-found',
+    after: 'mcp-unreachable',
+  },
   egressPolicies: {
     setup: { ...simulated, agents: [{ name: 'helper' }] },
     seen: outcome,

@@ -80,10 +80,12 @@ const lists = {
   mcpServers: async ({ client, signal }) =>
     (await client.mcpServers.list({ signal })).body.map(({ name, endpoint }) => ({ value: name, note: endpoint })),
   prompts: async ({ client, place, signal }) =>
-    (await client.mcpServers.prompts({ params: { name: place.args[0] ?? '' }, signal })).body.map(({ name, title }) => ({
-      value: name,
-      note: title,
-    })),
+    (await client.mcpServers.prompts({ params: { name: place.args[0] ?? '' }, signal })).body.map(
+      ({ name, title }) => ({
+        value: name,
+        note: title,
+      }),
+    ),
   triggers: async ({ client, signal }) =>
     (await client.triggers.list({ signal })).body.map(({ name, targetName }) => ({ value: name, note: targetName })),
   skills: async ({ client, signal }) =>

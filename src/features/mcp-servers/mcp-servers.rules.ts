@@ -129,6 +129,9 @@ export const askedServer = (
   if (hasCredential && needsHttps(url, allowPrivate))
     throw invalidField('endpoint', 'must be https where a credential is sent to it');
   if (oauthEnabled)
-    throw new AcpError('feature-not-available', 'oauthEnabled needs the feature "mcp-oauth", which this build does not have.');
+    throw new AcpError(
+      'feature-not-available',
+      'oauthEnabled needs the feature "mcp-oauth", which this build does not have.',
+    );
   return settings;
 };

@@ -6,6 +6,7 @@ import { openSite, type ServiceProcess, type Site, until } from '../support.ts';
 const names = [
   'approval-expiration',
   'loose-contents',
+  'mcp-discovery',
   'model-health',
   'retention',
   'run-reconciliation',

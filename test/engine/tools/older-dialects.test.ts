@@ -17,9 +17,15 @@ test('MCP-18 a schema of draft 7 counts as what it says: items, dependencies and
     ...draft7,
     properties: { pair: { items: [{ type: 'string' }, { type: 'number' }], additionalItems: false } },
   });
-  assert.deepEqual([pair({ pair: ['a', 1] }), pair({ pair: ['a'] }), pair({ pair: [1] }), pair({ pair: ['a', 1, 2] })], [true, true, false, false]);
+  assert.deepEqual(
+    [pair({ pair: ['a', 1] }), pair({ pair: ['a'] }), pair({ pair: [1] }), pair({ pair: ['a', 1, 2] })],
+    [true, true, false, false],
+  );
   const needs = check({ ...draft7, dependencies: { a: ['b'], c: { required: ['d'] } } });
-  assert.deepEqual([needs({ a: 1 }), needs({ a: 1, b: 1 }), needs({ c: 1 }), needs({ c: 1, d: 1 })], [false, true, false, true]);
+  assert.deepEqual(
+    [needs({ a: 1 }), needs({ a: 1, b: 1 }), needs({ c: 1 }), needs({ c: 1, d: 1 })],
+    [false, true, false, true],
+  );
   const refers = check({
     ...draft7,
     definitions: { name: { type: 'string' } },
@@ -45,12 +51,25 @@ test('MCP-18 a schema that names no dialect, or no type, is one of 2020-12 for a
 test('MCP-18 an expression that cannot be run in bounded time is left out, and refuses nothing', () => {
   const mail = check({ type: 'object', properties: { mail: { type: 'string', pattern: '^(?!x).+@.+$' } } });
   assert.deepEqual([mail({ mail: 'whatever' }), mail({ mail: 1 })], [true, false]);
-  const named = check({ type: 'object', patternProperties: { '^(?=a)': { type: 'string' } }, additionalProperties: false });
+  const named = check({
+    type: 'object',
+    patternProperties: { '^(?=a)': { type: 'string' } },
+    additionalProperties: false,
+  });
   assert.equal(named({ abc: 'x' }), true);
 });
 
 test('MCP-18 what is no schema of an object is none', () => {
-  for (const schema of [null, [], 'x', true, { type: 'string' }, { $schema: 'https://a.example/', type: 'object' },
-    { type: 'object', $ref: 'https://a.example/' }, { type: 'object', properties: { a: { type: 'nothing' } } }, { $ref: '#', type: 'object' }])
+  for (const schema of [
+    null,
+    [],
+    'x',
+    true,
+    { type: 'string' },
+    { $schema: 'https://a.example/', type: 'object' },
+    { type: 'object', $ref: 'https://a.example/' },
+    { type: 'object', properties: { a: { type: 'nothing' } } },
+    { $ref: '#', type: 'object' },
+  ])
     assert.ok('problem' in readForeignSchema(schema), JSON.stringify(schema));
 });

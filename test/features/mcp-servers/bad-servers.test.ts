@@ -46,7 +46,12 @@ forEachService('MCP-13 a list of 100 MB is left, and half of one is none', async
   );
   assert.equal((await connected(app.client, server.endpoint)).servers[0]?.state, 'Unreachable');
   assert.ok(written < 100);
-  for (const text of ['{"jsonrpc":"2.0","id":2,"result":{"tools":[', '<html>', '[]', '{"jsonrpc":"2.0","id":2,"result":{"tools":{}}}']) {
+  for (const text of [
+    '{"jsonrpc":"2.0","id":2,"result":{"tools":[',
+    '<html>',
+    '[]',
+    '{"jsonrpc":"2.0","id":2,"result":{"tools":{}}}',
+  ]) {
     server.answer(({ method }) =>
       method === 'tools/list'
         ? { raw: (response) => response.writeHead(200, { 'content-type': 'application/json' }).end(text) }
@@ -66,22 +71,25 @@ forEachService('MCP-4 a redirect is not followed, wherever it leads', async (ope
   assert.equal(metadata.asked.length, 0);
 });
 
-forEachService('MCP-34 a server of no common version is refused, and 401, 403, 429 and 5xx do not downgrade', async (open, t) => {
-  const app = await open(mcpSetup());
-  const server = await rawServer(t, ({ method }) =>
-    method === 'server/discover' ? { supportedVersions: ['2031-01-01'], capabilities: {} } : null,
-  );
-  assert.equal((await connected(app.client, server.endpoint)).servers[0]?.state, 'Refused');
-  for (const status of [401, 403, 429, 500, 503]) {
-    server.answer(() => ({ raw: (response) => response.writeHead(status).end() }));
-    assert.equal((await refresh(app.client)).servers[0]?.state, 'Unreachable');
-  }
-  assert.ok(!server.asked.some(({ method }) => method === 'initialize'));
-  await save(app.client, server.endpoint, { protocol: 'Stateless' });
-  server.answer(() => ({ raw: (response) => response.writeHead(404).end() }));
-  assert.equal((await refresh(app.client)).servers[0]?.state, 'Refused');
-  assert.ok(!server.asked.some(({ method }) => method === 'initialize'));
-});
+forEachService(
+  'MCP-34 a server of no common version is refused, and 401, 403, 429 and 5xx do not downgrade',
+  async (open, t) => {
+    const app = await open(mcpSetup());
+    const server = await rawServer(t, ({ method }) =>
+      method === 'server/discover' ? { supportedVersions: ['2031-01-01'], capabilities: {} } : null,
+    );
+    assert.equal((await connected(app.client, server.endpoint)).servers[0]?.state, 'Refused');
+    for (const status of [401, 403, 429, 500, 503]) {
+      server.answer(() => ({ raw: (response) => response.writeHead(status).end() }));
+      assert.equal((await refresh(app.client)).servers[0]?.state, 'Unreachable');
+    }
+    assert.ok(!server.asked.some(({ method }) => method === 'initialize'));
+    await save(app.client, server.endpoint, { protocol: 'Stateless' });
+    server.answer(() => ({ raw: (response) => response.writeHead(404).end() }));
+    assert.equal((await refresh(app.client)).servers[0]?.state, 'Refused');
+    assert.ok(!server.asked.some(({ method }) => method === 'initialize'));
+  },
+);
 
 forEachService('MCP-41 a call whose stream breaks off is not made again', async (open, t) => {
   const app = await open(mcpSetup({ script: callsTool('weather_look') }));

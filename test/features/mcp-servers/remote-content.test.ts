@@ -7,68 +7,84 @@ import { mcpSetup, rawServer, refused, save } from './mcp-world.ts';
 const params = { name: 'weather' };
 
 for (const generation of generations)
-  forEachService(`MCP-22 MCP-23 MCP-24 MCP-25 prompts and resources of a server of the ${generation} generation`, async (open, t) => {
-    const server = await officialServer(t, generation);
+  forEachService(
+    `MCP-22 MCP-23 MCP-24 MCP-25 prompts and resources of a server of the ${generation} generation`,
+    async (open, t) => {
+      const server = await officialServer(t, generation);
+      const { client } = await open(mcpSetup());
+      await save(client, server.endpoint);
+      const prompts = (await client.mcpServers.prompts({ params })).body;
+      assert.deepEqual(
+        prompts.map(({ name, arguments: args }) => [name, args.map((one) => [one.name, one.required])]),
+        [['greet', [['city', true]]]],
+      );
+      const greet = { name: 'weather', prompt: 'greet' };
+      const { text, hash } = (await client.mcpServers.prompt({ params: greet, body: { arguments: { city: 'Ulm' } } }))
+        .body;
+      assert.equal(text, 'Hello Ulm\n\nand goodbye');
+      assert.equal(hash, createHash('sha256').update(text).digest('hex'));
+      assert.deepEqual(await refused(client.mcpServers.prompt({ params: greet })), [400, 'validation-failed']);
+      assert.deepEqual(await refused(client.mcpServers.prompt({ params: { ...greet, prompt: 'other' } })), [
+        404,
+        'not-found',
+      ]);
+      assert.deepEqual(
+        (await client.mcpServers.resources({ params })).body.map(({ uri, mimeType }) => [uri, mimeType]),
+        [['notes://all', 'text/plain']],
+      );
+      const read = (uri: string) => client.mcpServers.readResource({ params, query: { uri } });
+      assert.deepEqual((await read('notes://all')).body, {
+        uri: 'notes://all',
+        mimeType: 'text/plain',
+        text: 'Take an umbrella',
+        isBinary: false,
+        byteSize: 16,
+        truncated: false,
+      });
+      const asked = server.received.length;
+      assert.deepEqual(await refused(read('notes://ALL')), [400, 'resource-not-listed']);
+      assert.ok(!server.received.slice(asked).some(({ body }) => body.includes('resources/read')));
+      await save(client, server.endpoint, { enabled: false });
+      assert.deepEqual(await refused(read('notes://all')), [409, 'mcp-server-disabled']);
+      assert.deepEqual(await refused(client.mcpServers.prompts({ params: { name: 'other' } })), [404, 'not-found']);
+    },
+  );
+
+forEachService(
+  'MCP-22 MCP-26 a server without prompts is not asked for them, and one that fails is 502',
+  async (open, t) => {
+    const server = await rawServer(t, () => null);
     const { client } = await open(mcpSetup());
     await save(client, server.endpoint);
-    const prompts = (await client.mcpServers.prompts({ params })).body;
+    assert.deepEqual((await client.mcpServers.prompts({ params })).body, []);
+    assert.deepEqual((await client.mcpServers.resources({ params })).body, []);
     assert.deepEqual(
-      prompts.map(({ name, arguments: args }) => [name, args.map((one) => [one.name, one.required])]),
-      [['greet', [['city', true]]]],
+      server.asked.map(({ method }) => method),
+      ['server/discover'],
     );
-    const greet = { name: 'weather', prompt: 'greet' };
-    const { text, hash } = (await client.mcpServers.prompt({ params: greet, body: { arguments: { city: 'Ulm' } } })).body;
-    assert.equal(text, 'Hello Ulm\n\nand goodbye');
-    assert.equal(hash, createHash('sha256').update(text).digest('hex'));
-    assert.deepEqual(await refused(client.mcpServers.prompt({ params: greet })), [400, 'validation-failed']);
-    assert.deepEqual(await refused(client.mcpServers.prompt({ params: { ...greet, prompt: 'other' } })), [404, 'not-found']);
-    assert.deepEqual(
-      (await client.mcpServers.resources({ params })).body.map(({ uri, mimeType }) => [uri, mimeType]),
-      [['notes://all', 'text/plain']],
-    );
-    const read = (uri: string) => client.mcpServers.readResource({ params, query: { uri } });
-    assert.deepEqual((await read('notes://all')).body, {
-      uri: 'notes://all',
-      mimeType: 'text/plain',
-      text: 'Take an umbrella',
-      isBinary: false,
-      byteSize: 16,
-      truncated: false,
-    });
-    const asked = server.received.length;
-    assert.deepEqual(await refused(read('notes://ALL')), [400, 'resource-not-listed']);
-    assert.ok(!server.received.slice(asked).some(({ body }) => body.includes('resources/read')));
-    await save(client, server.endpoint, { enabled: false });
-    assert.deepEqual(await refused(read('notes://all')), [409, 'mcp-server-disabled']);
-    assert.deepEqual(await refused(client.mcpServers.prompts({ params: { name: 'other' } })), [404, 'not-found']);
-  });
-
-forEachService('MCP-22 MCP-26 a server without prompts is not asked for them, and one that fails is 502', async (open, t) => {
-  const server = await rawServer(t, () => null);
-  const { client } = await open(mcpSetup());
-  await save(client, server.endpoint);
-  assert.deepEqual((await client.mcpServers.prompts({ params })).body, []);
-  assert.deepEqual((await client.mcpServers.resources({ params })).body, []);
-  assert.deepEqual(
-    server.asked.map(({ method }) => method),
-    ['server/discover'],
-  );
-  await save(client, `${server.endpoint}?2`);
-  for (const [status, type, text] of [
-    [500, 'text/plain', 'secret words of the server'],
-    [200, 'text/html', '<p>'],
-    [401, 'text/plain', ''],
-    [429, 'text/plain', ''],
-  ] as const) {
-    server.answer(() => ({ raw: (response) => response.writeHead(status, { 'content-type': type }).end(text) }));
-    assert.deepEqual(await refused(client.mcpServers.prompts({ params })), [502, 'mcp-server-failed']);
-  }
-});
+    await save(client, `${server.endpoint}?2`);
+    for (const [status, type, text] of [
+      [500, 'text/plain', 'secret words of the server'],
+      [200, 'text/html', '<p>'],
+      [401, 'text/plain', ''],
+      [429, 'text/plain', ''],
+    ] as const) {
+      server.answer(() => ({ raw: (response) => response.writeHead(status, { 'content-type': type }).end(text) }));
+      assert.deepEqual(await refused(client.mcpServers.prompts({ params })), [502, 'mcp-server-failed']);
+    }
+  },
+);
 
 forEachService('MCP-25 a resource is cut between characters, and one that is binary has no text', async (open, t) => {
   const server = await rawServer(t, ({ method, params: asked }) => {
     if (method === 'server/discover') return { supportedVersions: ['2026-07-28'], capabilities: { resources: {} } };
-    if (method === 'resources/list') return { resources: [{ uri: 'a://text', name: 'a' }, { uri: 'a://blob', name: 'b' }] };
+    if (method === 'resources/list')
+      return {
+        resources: [
+          { uri: 'a://text', name: 'a' },
+          { uri: 'a://blob', name: 'b' },
+        ],
+      };
     return asked['uri'] === 'a://text'
       ? { contents: [{ uri: 'a://text', text: 'äöü' }] }
       : { contents: [{ uri: 'a://blob', blob: 'AAEC', mimeType: 'image/png' }] };
@@ -81,5 +97,8 @@ forEachService('MCP-25 a resource is cut between characters, and one that is bin
   const cut = await read('a://text');
   assert.deepEqual([cut.text, cut.byteSize, cut.truncated], ['ä', 6, true]);
   const blob = await read('a://blob');
-  assert.deepEqual([blob.text, blob.isBinary, blob.byteSize, blob.mimeType, blob.truncated], [null, true, 3, 'image/png', false]);
+  assert.deepEqual(
+    [blob.text, blob.isBinary, blob.byteSize, blob.mimeType, blob.truncated],
+    [null, true, 3, 'image/png', false],
+  );
 });

@@ -2,7 +2,18 @@ import assert from 'node:assert/strict';
 import { forEachService } from '../../support/app.ts';
 import { generations, officialServer } from '../../support/mcp/mcp-server.ts';
 import { runJson, start } from '../runs/run-calls.ts';
-import { callsTool, connected, get, mcpSetup, rawServer, refresh, refused, save, tool, withTools } from './mcp-world.ts';
+import {
+  callsTool,
+  connected,
+  get,
+  mcpSetup,
+  rawServer,
+  refresh,
+  refused,
+  save,
+  tool,
+  withTools,
+} from './mcp-world.ts';
 
 const unasked = { requiresApproval: false };
 

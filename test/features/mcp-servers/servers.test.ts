@@ -7,7 +7,11 @@ const endpoint = 'https://mcp.example.com/mcp';
 
 forEachService('MCP-1 MCP-2 a record is replaced as a whole, and listed by name', async (open) => {
   const { client } = await open(mcpSetup());
-  const first = await save(client, endpoint, { description: 'weather', headers: { 'X-Team': 'blue' }, effects: { look: 'Read' } });
+  const first = await save(client, endpoint, {
+    description: 'weather',
+    headers: { 'X-Team': 'blue' },
+    effects: { look: 'Read' },
+  });
   assert.deepEqual(
     [first.transport, first.protocol, first.enabled, first.requiresApproval, first.pinning, first.status.state],
     ['StreamableHttp', 'Auto', true, true, 'Warn', 'Unknown'],
@@ -28,9 +32,26 @@ forEachService('MCP-1 MCP-2 a record is replaced as a whole, and listed by name'
 
 forEachService('MCP-3 MCP-4 an endpoint is an http or https URL of the public internet', async (open) => {
   const { client } = await open(mcpSetup({ service: { Egress: { AllowPrivateNetworkTargets: false } } }));
-  for (const url of ['ftp://a.example', 'file:///etc/passwd', 'mcp', '/mcp', 'https://a:b@a.example', `${endpoint}#`, `${endpoint}#a`])
+  for (const url of [
+    'ftp://a.example',
+    'file:///etc/passwd',
+    'mcp',
+    '/mcp',
+    'https://a:b@a.example',
+    `${endpoint}#`,
+    `${endpoint}#a`,
+  ])
     assert.deepEqual(await refused(save(client, url)), [400, 'validation-failed'], url);
-  for (const host of ['127.0.0.1', '10.1.2.3', '169.254.169.254', '100.64.0.1', '[::1]', '[::ffff:10.0.0.1]', 'localhost', '2130706433'])
+  for (const host of [
+    '127.0.0.1',
+    '10.1.2.3',
+    '169.254.169.254',
+    '100.64.0.1',
+    '[::1]',
+    '[::ffff:10.0.0.1]',
+    'localhost',
+    '2130706433',
+  ])
     assert.deepEqual(await refused(save(client, `http://${host}/mcp`)), [400, 'target-not-allowed'], host);
   assert.equal((await save(client, 'http://mcp.example.com/')).endpoint, 'http://mcp.example.com/');
 });
@@ -75,7 +96,8 @@ forEachService('MCP-6 a credential is one, and is not sent in the clear', async 
     assert.deepEqual(await refused(save(client, 'http://10.0.0.1/', credential)), [400, 'validation-failed']);
   }
   assert.equal(
-    (await save(client, 'http://127.0.0.1:1/', { authorizationConfigurationKey: mcpKey })).authorizationConfigurationKey,
+    (await save(client, 'http://127.0.0.1:1/', { authorizationConfigurationKey: mcpKey }))
+      .authorizationConfigurationKey,
     mcpKey,
   );
   for (const url of [endpoint, 'http://127.0.0.1:1/'])
@@ -90,11 +112,35 @@ forEachService('MCP-6 a credential is one, and is not sent in the clear', async 
 forEachService('MCP-7 headers carry neither credentials nor what the protocol sets', async (open) => {
   const { client } = await open(mcpSetup());
   for (const name of [
-    'Authorization', 'proxy-authorization', 'Cookie', 'X-Api-Key', 'X-Secret-Thing', 'My-Token', 'x-password', 'Api-Key',
-    'Host', 'Origin', 'accept', 'Content-Type', 'Content-Anything', 'Transfer-Encoding', 'Connection', 'Last-Event-ID',
-    'Mcp-Session-Id', 'MCP-Anything', 'traceparent', 'tracestate', 'baggage', 'a b', '',
+    'Authorization',
+    'proxy-authorization',
+    'Cookie',
+    'X-Api-Key',
+    'X-Secret-Thing',
+    'My-Token',
+    'x-password',
+    'Api-Key',
+    'Host',
+    'Origin',
+    'accept',
+    'Content-Type',
+    'Content-Anything',
+    'Transfer-Encoding',
+    'Connection',
+    'Last-Event-ID',
+    'Mcp-Session-Id',
+    'MCP-Anything',
+    'traceparent',
+    'tracestate',
+    'baggage',
+    'a b',
+    '',
   ])
-    assert.deepEqual(await refused(save(client, endpoint, { headers: { [name]: 'x' } })), [400, 'validation-failed'], name);
+    assert.deepEqual(
+      await refused(save(client, endpoint, { headers: { [name]: 'x' } })),
+      [400, 'validation-failed'],
+      name,
+    );
   assert.deepEqual(await refused(save(client, endpoint, { headers: { a: 'x\ny' } })), [400, 'validation-failed']);
   const many = Object.fromEntries(Array.from({ length: 21 }, (_, index) => [`x-${index}`, 'v']));
   assert.deepEqual(await refused(save(client, endpoint, { headers: many })), [400, 'validation-failed']);
@@ -118,7 +164,9 @@ forEachService('MCP-10 saves and deletions are in the trail, and one that is rep
 
 forEachService('MCP-11 with MCP switched off records can be managed, and no server is called', async (open, t) => {
   const server = await rawServer(t, withTools([tool('look')]));
-  const { client } = await open(mcpSetup({ service: { Egress: { AllowPrivateNetworkTargets: true }, Mcp: { Enabled: false } } }));
+  const { client } = await open(
+    mcpSetup({ service: { Egress: { AllowPrivateNetworkTargets: true }, Mcp: { Enabled: false } } }),
+  );
   await save(client, server.endpoint);
   assert.equal((await get(client)).name, 'weather');
   const params = { name: 'weather' };
@@ -142,12 +190,15 @@ forEachService('MCP-1 servers and their tools are those of their tenant', async 
   assert.equal((await refresh(blue)).toolCount, 0);
 });
 
-forEachService('MCP-9 what a save changes of a connection makes the server unknown, and what it does not keeps its tools', async (open, t) => {
-  const server = await rawServer(t, withTools([tool('look')]));
-  const { client } = await open(mcpSetup());
-  await connected(client, server.endpoint);
-  assert.equal((await save(client, server.endpoint, { requiresApproval: false })).status.state, 'Connected');
-  assert.equal((await client.tools.list()).body[0]?.requiresApproval, false);
-  assert.equal((await save(client, `${server.endpoint}?other`, {})).status.state, 'Unknown');
-  assert.deepEqual((await client.tools.list()).body, []);
-});
+forEachService(
+  'MCP-9 what a save changes of a connection makes the server unknown, and what it does not keeps its tools',
+  async (open, t) => {
+    const server = await rawServer(t, withTools([tool('look')]));
+    const { client } = await open(mcpSetup());
+    await connected(client, server.endpoint);
+    assert.equal((await save(client, server.endpoint, { requiresApproval: false })).status.state, 'Connected');
+    assert.equal((await client.tools.list()).body[0]?.requiresApproval, false);
+    assert.equal((await save(client, `${server.endpoint}?other`, {})).status.state, 'Unknown');
+    assert.deepEqual((await client.tools.list()).body, []);
+  },
+);

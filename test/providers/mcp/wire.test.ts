@@ -22,9 +22,22 @@ test('MCP-34 a discovery that lists a version chooses the newest common one', ()
 });
 
 test('MCP-34 what an old server answers chooses the handshake generation, and nothing else does', () => {
-  for (const failure of [rpc(-32601), rpc(-32601, 404), http(400), http(404), http(405), rpc(-32000, 400), rpc(-32602, 200)])
-    assert.equal(versionOfFailure(failure)?.generation, 'Handshake', `${failure.kind} ${failure.code} ${failure.status}`);
-  for (const status of [401, 403, 406, 429, 500, 502, 503]) assert.equal(versionOfFailure(http(status)), null, String(status));
+  for (const failure of [
+    rpc(-32601),
+    rpc(-32601, 404),
+    http(400),
+    http(404),
+    http(405),
+    rpc(-32000, 400),
+    rpc(-32602, 200),
+  ])
+    assert.equal(
+      versionOfFailure(failure)?.generation,
+      'Handshake',
+      `${failure.kind} ${failure.code} ${failure.status}`,
+    );
+  for (const status of [401, 403, 406, 429, 500, 502, 503])
+    assert.equal(versionOfFailure(http(status)), null, String(status));
   for (const code of [-32020, -32021]) assert.equal(versionOfFailure(rpc(code, 400)), null);
   assert.equal(versionOfFailure(rpc(-32603)), null);
   assert.equal(versionOfFailure(new McpFailure('no-answer')), null);
@@ -61,7 +74,10 @@ test('MCP-35 values that are not plain ASCII are encoded, and every text comes b
 const object = (properties: object) => ({ type: 'object', properties });
 
 test('MCP-18 MCP-35 annotations are valid on properties of properties that are text, integer or boolean', () => {
-  const schema = object({ a: { type: 'string', 'x-mcp-header': 'A' }, b: object({ c: { type: 'integer', 'x-mcp-header': 'C' } }) });
+  const schema = object({
+    a: { type: 'string', 'x-mcp-header': 'A' },
+    b: object({ c: { type: 'integer', 'x-mcp-header': 'C' } }),
+  });
   const mirrored = mirroredArguments(schema);
   assert.ok(mirrored !== null);
   assert.deepEqual(parameterHeaders(mirrored, { a: 'x', b: { c: 7 } }), { 'mcp-param-a': 'x', 'mcp-param-c': '7' });
@@ -84,15 +100,27 @@ test('MCP-18 MCP-35 annotations are valid on properties of properties that are t
 });
 
 test('MCP-35 a message of the other side is one of JSON-RPC 2.0, or none', () => {
-  for (const text of ['', '{', '[]', '[{"jsonrpc":"2.0","id":1,"result":{}}]', '{"id":1,"result":{}}', '{"jsonrpc":"2.0","id":1,"result":[]}',
-    '{"jsonrpc":"2.0","result":{}}', '{"jsonrpc":"2.0","id":1,"error":{"code":"x"}}', '{"jsonrpc":"2.0","id":{},"method":"a"}'])
+  for (const text of [
+    '',
+    '{',
+    '[]',
+    '[{"jsonrpc":"2.0","id":1,"result":{}}]',
+    '{"id":1,"result":{}}',
+    '{"jsonrpc":"2.0","id":1,"result":[]}',
+    '{"jsonrpc":"2.0","result":{}}',
+    '{"jsonrpc":"2.0","id":1,"error":{"code":"x"}}',
+    '{"jsonrpc":"2.0","id":{},"method":"a"}',
+  ])
     assert.equal(parseMessage(text), null, text);
   assert.equal(parseMessage('{"jsonrpc":"2.0","id":null,"error":{"code":-32700,"message":"x"}}')?.kind, 'error');
   assert.equal(parseMessage('{"jsonrpc":"2.0","method":"a"}')?.kind, 'notification');
 });
 
 test('MCP-20 what is hidden in a text is written out, and what is shown stays', () => {
-  assert.equal(visibleText('a\u202eb\u200bc\u0000\u{e0041}\ufeff'), 'a\\u{202e}b\\u{200b}c\\u{0000}\\u{e0041}\\u{feff}');
+  assert.equal(
+    visibleText('a\u202eb\u200bc\u0000\u{e0041}\ufeff'),
+    'a\\u{202e}b\\u{200b}c\\u{0000}\\u{e0041}\\u{feff}',
+  );
   const shown = 'Grüße, \u{1f600}\tand\r\nmore — “quoted” 日本';
   assert.equal(visibleText(shown), shown);
 });

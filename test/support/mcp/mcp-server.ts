@@ -66,7 +66,9 @@ const statelessHandler = (calls: Call[]) => {
           calls.push({ tool: name, args });
           return said(name, args.city);
         });
-      server.registerPrompt('greet', { description: 'Greets a city', argsSchema: schema }, ({ city }) => messages(city));
+      server.registerPrompt('greet', { description: 'Greets a city', argsSchema: schema }, ({ city }) =>
+        messages(city),
+      );
       server.registerResource(notes.name, notes.uri, { mimeType: notes.mimeType }, () => noted);
       return server;
     },

@@ -41,14 +41,8 @@ export const extensionSettings = {
     ConnectionTimeout: setting(duration(), 30 * secondMs, 'Time for connecting and listing.'),
     MaxToolsPerServer: setting(int({ min: 1 }), 100, 'Tools taken from one server.'),
     MaxResourceBytesPerResource: setting(bytes(), 65_536, 'Text of one resource that is read.'),
-    MaxResourceBytesTotal: planned(
-      'mcp-resources',
-      setting(bytes(), 262_144, 'Text of all resources in a run.'),
-    ),
-    OAuthCallbackBaseUri: planned(
-      'mcp-oauth',
-      optional(url(), 'Public address of this service for OAuth redirects.'),
-    ),
+    MaxResourceBytesTotal: planned('mcp-resources', setting(bytes(), 262_144, 'Text of all resources in a run.')),
+    OAuthCallbackBaseUri: planned('mcp-oauth', optional(url(), 'Public address of this service for OAuth redirects.')),
     AllowedConfigurationPrefix: setting(
       keyPrefix(),
       'Service:McpSecrets:',
