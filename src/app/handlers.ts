@@ -94,7 +94,7 @@ export const apiHandlers = (parts: HandlerParts): ApiHandlers<typeof operations>
     answers: runs.answers,
     access: runs.access,
     records: runs.records,
-    runEvents: runs.events,
+    runEvents: (tenantId, runId) => runs.events(tenantId, runId, 0),
     async cancelRun(context, runId) {
       await runs.handlers.cancel(context, { params: { runId }, query: {}, headers: {}, body: undefined });
     },

@@ -268,8 +268,6 @@ export const runsFeature = (deps: RunsDeps) => {
     },
     launch,
     answers,
-    /** The events of a run from its beginning on, live or finished. */
-    events: (tenantId: string, runId: string) => runEventSource({ store, engine, followed }, tenantId, runId, 0),
     /** Runs that execute; only the launch starts them. */
     engine: engine as Omit<RunEngine, 'start'>,
     access,
@@ -332,4 +330,4 @@ export type { RunAccess } from './run-access.ts';
 export type { OnDisconnect, RunAnswers } from './run-answers.ts';
 export { toRunRecord } from './run-record.ts';
 export { turnStore } from './run-turns.store.ts';
-export type { TreeMember } from './runs.store.ts';
+export type { RecordedInput, TreeMember } from './runs.store.ts';
