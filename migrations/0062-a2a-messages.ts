@@ -30,6 +30,6 @@ const up = async ({ db, dialect }: MigrationContext): Promise<void> => {
 /** Ids of messages that other agents have sent. */
 export const a2aMessages: MigrationStep & Pick<Migration, 'worksFrom'> = {
   name: '0062-a2a-messages',
-  worksFrom: '0041-trigger-flow',
+  worksFrom: '0035-arriving-work',
   up,
 };

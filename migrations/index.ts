@@ -88,5 +88,5 @@ export const migrations: readonly Migration[] = [
   { ...openAi, checksum: '008675cfefb88caf' },
   { ...mcpServers, checksum: '0bd1eb829a1f4c2a' },
   { ...doors, checksum: 'a2b6f06ccc7c2831' },
-  { ...a2aMessages, checksum: 'eeb10ecec778092a' },
+  { ...a2aMessages, checksum: '822302439508222b' },
 ];
