@@ -104,7 +104,7 @@ const calls: Readonly<Record<string, (app: TestApp) => Promise<unknown>>> = {
   async 'mcpServers.approve'({ client }) {
     const { body } = await client.mcpServers.refresh({ query: {} });
     assert.equal(body.servers[0]?.state, 'Connected');
-    return client.mcpServers.approve({ params: { name: 'weather' } });
+    return client.mcpServers.approve({ params: { name: 'weather' }, body: {} });
   },
   'mcpServers.remove': ({ client }) => client.mcpServers.remove({ params: { name: 'weather' } }),
   'keys.create': ({ client }) => client.keys.create({ body: { name: 'ci', scopes: ['RunsRead'], role: 'Reader' } }),

@@ -103,9 +103,9 @@ overHttp(
     });
     assert.equal((await cardOf(app)).status, 404);
     const answer = await fetch(`${app.url}/partners/helper/.well-known/agent-card.json`);
-    const card = await answer.json();
+    const card = (await answer.json()) as Record<string, unknown>;
     const url = 'https://agents.example.org/partners/helper';
-    assert.deepEqual(card.supportedInterfaces, [{ url, protocolBinding: 'JSONRPC', protocolVersion: '1.0' }]);
+    assert.deepEqual(card['supportedInterfaces'], [{ url, protocolBinding: 'JSONRPC', protocolVersion: '1.0' }]);
     for (const member of [
       'url',
       'preferredTransport',
@@ -225,7 +225,7 @@ overHttp('A2A-1 without an allowlist there is no such route', async (open) => {
   const app = await open({ agents: [{ name: 'helper' }] });
   assert.equal((await cardOf(app)).status, 404);
   assert.equal((await post(app, '{}')).status, 404);
-  const { paths } = await (await fetch(`${app.url}/openapi.json`)).json();
+  const { paths } = (await (await fetch(`${app.url}/openapi.json`)).json()) as { readonly paths: object };
   assert.deepEqual(
     Object.keys(paths).filter((path) => path.startsWith('/a2a')),
     [],

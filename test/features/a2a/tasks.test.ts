@@ -198,6 +198,7 @@ overHttp('A2A-28 each file that a run makes is an artifact with an address', asy
   assert.equal(task.history?.length, 2);
   const { body } = await rpc(app, 'GetTask', { id: task.id }, options);
   assert.deepEqual(body.result, task);
-  const answer = await fetch(`${task.artifacts?.[1]?.parts[0]?.url}`);
+  const [part] = task.artifacts?.[1]?.parts ?? [];
+  const answer = await fetch(part !== undefined && 'url' in part ? part.url : '');
   assert.equal(await answer.text(), 'A note.');
 });

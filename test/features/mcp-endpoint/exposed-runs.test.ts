@@ -45,7 +45,7 @@ overHttp(
     assert.deepEqual(await names(), ['helper']);
     for (const name of ['careful', 'absent', 'Holder', 'holder', 'HELPER'])
       assert.deepEqual(errorOf(await stateless(app, 'tools/call', call(name))), [400, -32602], name);
-    const { version } = (await app.client.agents.get({ params: { name: 'helper' } })).body;
+    const { version } = (await app.client.agents.get({ params: { name: 'helper' } })).body.descriptor;
     const body = {
       name: 'helper',
       model: { provider: 'demo', model: 'demo-1' },

@@ -23,9 +23,9 @@ forEachService('MCP-19 what changes after an approval is shown, and accepted in 
     withTools([tool('look'), tool('gone'), tool('old_name', { description: 'Renames' })]),
   );
   const app = await open(mcpSetup());
-  assert.deepEqual(await refused(app.client.mcpServers.approve({ params })), [404, 'not-found']);
+  assert.deepEqual(await refused(app.client.mcpServers.approve({ params, body: {} })), [404, 'not-found']);
   await save(app.client, server.endpoint);
-  assert.deepEqual(await refused(app.client.mcpServers.approve({ params })), [409, 'mcp-catalog-changed']);
+  assert.deepEqual(await refused(app.client.mcpServers.approve({ params, body: {} })), [409, 'mcp-catalog-changed']);
   await refresh(app.client);
   const first = (await app.client.mcpServers.pin({ params })).body;
   assert.deepEqual([first.pinned, first.changes.map(({ change }) => change)], [false, ['Added', 'Added', 'Added']]);
@@ -75,7 +75,7 @@ forEachService(
     const settings = { requiresApproval: false, pinning: 'Block' } as const;
     await connected(app.client, server.endpoint, settings);
     assert.deepEqual((await app.client.tools.list()).body, [], 'nothing was approved yet');
-    await app.client.mcpServers.approve({ params });
+    await app.client.mcpServers.approve({ params, body: {} });
     await app.createAgent({ name: 'helper', toolNames: ['weather_look'] });
     assert.equal((await runJson(app.client, 'helper', 'Hi')).output, 'done');
     const calls = () => server.asked.filter(({ method }) => method === 'tools/call').length;
@@ -89,7 +89,7 @@ forEachService(
     );
     assert.match((await runJson(app.client, 'helper', 'Hi')).output ?? '', /is not as it was approved/);
     assert.equal(calls(), 1);
-    await app.client.mcpServers.approve({ params });
+    await app.client.mcpServers.approve({ params, body: {} });
     assert.equal((await runJson(app.client, 'helper', 'Hi')).output, 'done');
     assert.equal(calls(), 2);
 

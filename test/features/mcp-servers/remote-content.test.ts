@@ -23,8 +23,11 @@ for (const generation of generations)
         .body;
       assert.equal(text, 'Hello Ulm\n\nand goodbye');
       assert.equal(hash, createHash('sha256').update(text).digest('hex'));
-      assert.deepEqual(await refused(client.mcpServers.prompt({ params: greet })), [400, 'validation-failed']);
-      assert.deepEqual(await refused(client.mcpServers.prompt({ params: { ...greet, prompt: 'other' } })), [
+      assert.deepEqual(await refused(client.mcpServers.prompt({ params: greet, body: {} })), [
+        400,
+        'validation-failed',
+      ]);
+      assert.deepEqual(await refused(client.mcpServers.prompt({ params: { ...greet, prompt: 'other' }, body: {} })), [
         404,
         'not-found',
       ]);

@@ -286,7 +286,7 @@ forEachService('MCP-35 a stateless request says what it is about in its headers'
   await app.createAgent({ name: 'helper', toolNames: ['weather_look'] });
   await runJson(app.client, 'helper', 'Hi');
   const call = server.asked.find(({ method }) => method === 'tools/call');
-  const { headers } = call?.request ?? { headers: {} };
+  const headers: Readonly<Record<string, unknown>> = call?.request.headers ?? {};
   assert.deepEqual(
     [
       'mcp-protocol-version',
