@@ -15,7 +15,7 @@ const ownNames: Readonly<Partial<Record<ErrorCode, string>>> = {
   'run-not-allowed': 'permission_denied',
 };
 
-export const openAiCode = (code: ErrorCode): string => ownNames[code] ?? code.replaceAll('-', '_');
+const openAiCode = (code: ErrorCode): string => ownNames[code] ?? code.replaceAll('-', '_');
 
 const typeOf = (code: ErrorCode): string => {
   if (code === 'quota-exceeded') return 'insufficient_quota';

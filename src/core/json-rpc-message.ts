@@ -36,7 +36,7 @@ const invalid = (id: unknown, code: number, message: string): RpcMessage => ({
 });
 
 /** Which message of JSON-RPC 2.0 a value is. */
-export const rpcMessage = (value: unknown): RpcMessage => {
+const rpcMessage = (value: unknown): RpcMessage => {
   if (Array.isArray(value)) return invalid(null, rpcCodes.invalidRequest, 'Batches are not served: send one message.');
   if (!isObject(value)) return invalid(null, rpcCodes.invalidRequest, 'A message is an object.');
   const { jsonrpc, id, method, params = {} } = value;

@@ -24,7 +24,7 @@ const taskStates = [
 ] as const;
 export type TaskState = (typeof taskStates)[number];
 
-export const maxParts = 50;
+const maxParts = 50;
 
 /** Exactly one of text, raw, url and data. */
 const Part = open({

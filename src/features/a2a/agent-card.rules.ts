@@ -32,7 +32,7 @@ const textOf = (value: Json | undefined): string | null => (typeof value === 'st
 
 const isCardType = (mediaType: string): boolean => /^(?:image|audio)\/|^application\/pdf$/i.test(mediaType);
 
-export const inputModes = (allowedMediaTypes: readonly string[]): string[] => [
+const inputModes = (allowedMediaTypes: readonly string[]): string[] => [
   ...new Set(['text/plain', 'application/json', ...allowedMediaTypes.filter(isCardType)]),
 ];
 

@@ -4,7 +4,7 @@ import type { Handlers } from '../../core/context.ts';
 import type { Logger } from '../../core/logger.ts';
 import type { Telemetry } from '../../core/telemetry/telemetry.ts';
 import type { Storage } from '../../db/storage.ts';
-import type { attachmentOperations } from '../attachments/attachments.operations.ts';
+import type { AttachmentUploads } from '../attachments/index.ts';
 import type { Exposure } from '../exposure/index.ts';
 import type { RunRecords } from '../runs/index.ts';
 import type { a2aOperations } from './a2a.operations.ts';
@@ -25,7 +25,7 @@ export interface A2ADeps {
   readonly records: Pick<RunRecords, 'get' | 'packs' | 'recordedInput'>;
   readonly events: TaskMethodDeps['events'];
   readonly attachments: {
-    readonly handlers: Pick<Handlers<typeof attachmentOperations>, 'upload' | 'remove'>;
+    readonly handlers: AttachmentUploads;
     readonly ofRun: TaskViewDeps['filesOf'];
   };
   readonly telemetry: Telemetry;

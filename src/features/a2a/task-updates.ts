@@ -20,10 +20,10 @@ interface EventData {
   readonly usage?: object | null;
 }
 
-export const outputArtifact = (parts: readonly Part[]): Artifact => ({ artifactId: 'output', name: 'output', parts });
+const outputArtifact = (parts: readonly Part[]): Artifact => ({ artifactId: 'output', name: 'output', parts });
 
 /** The answer of an agent: data where its format is JSON. */
-export const outputPart = (output: string, structured: Json | undefined): Part =>
+const outputPart = (output: string, structured: Json | undefined): Part =>
   structured === undefined || structured === null
     ? { text: output }
     : { data: structured, mediaType: 'application/json' };

@@ -15,6 +15,8 @@ import { attachmentStore } from './attachments.store.ts';
 import { looseContents } from './loose-contents.ts';
 import { createRunAttachments } from './run-attachments.ts';
 
+/** Keeping a file of somebody, and giving it up again. */
+export type AttachmentUploads = Pick<ReturnType<typeof attachmentService>, 'upload' | 'remove'>;
 export type { RunAttachmentPort } from './run-attachments.ts';
 
 export interface AttachmentsDeps {

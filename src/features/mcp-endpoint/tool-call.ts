@@ -24,7 +24,7 @@ export interface CallAnswers {
 }
 
 /** What becomes of an error once the answer has begun. */
-export const streamFailure = (error: unknown, context: CallContext, log: Pick<Logger, 'error'>): RpcError => {
+const streamFailure = (error: unknown, context: CallContext, log: Pick<Logger, 'error'>): RpcError => {
   if (error instanceof RpcError) return error;
   if (error instanceof AcpError && error.code !== 'internal')
     return new RpcError(rpcCodes.internalError, error.message, { code: error.code, status: error.status });

@@ -34,7 +34,7 @@ export interface LookOptions {
 const mostListed = 5000;
 
 /** What a failed look says of a server. */
-export const stateOf = (failure: McpFailure, oauthEnabled: boolean): McpServerState => {
+const stateOf = (failure: McpFailure, oauthEnabled: boolean): McpServerState => {
   switch (failure.kind) {
     case 'unauthorized':
       return oauthEnabled ? 'AuthorizationRequired' : 'Unreachable';

@@ -8,7 +8,7 @@ import type { McpServerDefinition, McpServerState } from './mcp-servers.schema.t
 /** What is answered for a name that the tenant has no server of. */
 export const noServer = (name: string): AcpError => new AcpError('not-found', `There is no MCP server "${name}".`);
 
-export const pinOf = ({ pinned_hash: pinned, catalog_hash: listed }: McpServerRow): 'None' | 'Same' | 'Changed' => {
+const pinOf = ({ pinned_hash: pinned, catalog_hash: listed }: McpServerRow): 'None' | 'Same' | 'Changed' => {
   if (pinned === null) return 'None';
   return pinned === listed ? 'Same' : 'Changed';
 };

@@ -35,7 +35,7 @@ export interface RemoteCallDeps {
 }
 
 /** What a tool does, by what its server says of it; an operator may know better. */
-export const effectOf = ({ annotations }: Pick<ListedTool, 'annotations'>): ToolEffect => {
+const effectOf = ({ annotations }: Pick<ListedTool, 'annotations'>): ToolEffect => {
   const hints = (annotations ?? {}) as Readonly<Record<string, unknown>>;
   if (hints['readOnlyHint'] === true) return 'Read';
   if (hints['destructiveHint'] === true) return 'Destructive';

@@ -67,7 +67,7 @@ const messageText = (message: unknown): string[] => {
 };
 
 /** At most so many bytes of UTF-8, never half a character. */
-export const cutBytes = (text: string, most: number): string => {
+const cutBytes = (text: string, most: number): string => {
   const bytes = Buffer.from(text, 'utf8');
   if (bytes.byteLength <= most) return text;
   return new TextDecoder('utf-8').decode(bytes.subarray(0, most), { stream: true });

@@ -1,7 +1,7 @@
 import { createHash } from 'node:crypto';
 import { invalidField } from '../../contract/errors.ts';
-import { readableResult } from '../../providers/models/hosted-parts.ts';
 import type { ChatMessage, ContentPart } from '../../engine/context/index.ts';
+import { readableResult } from '../../providers/models/hosted-parts.ts';
 import type { Item } from './responses.schema.ts';
 
 export const hexOf = (uuid: string): string => uuid.replaceAll('-', '');
@@ -40,6 +40,29 @@ const userPart = (part: ContentPart): unknown[] => {
 
 type ToolResult = Extract<ContentPart, { type: 'ToolResult' }>;
 
+const saidItem = ({ messageId, interrupted }: ChatMessage, text: string): Item => ({
+  type: 'message',
+  id: messageItemId(messageId),
+  role: 'assistant',
+  status: interrupted ? 'incomplete' : 'completed',
+  content: [outputText(text)],
+});
+
+/** What a tool of the provider has answered to its call, as the result of any tool; undefined: there is no answer. */
+const hostedResult = (
+  { contents }: ChatMessage,
+  { toolCallId, toolName }: Extract<ContentPart, { type: 'HostedCall' }>,
+): ToolResult | undefined => {
+  const answer = contents.find((part) => part.type === 'HostedResult' && part.toolCallId === toolCallId);
+  if (answer?.type !== 'HostedResult') return undefined;
+  const text = JSON.stringify(readableResult(answer.result));
+  const { isError } = answer;
+  return {
+    ...{ type: 'ToolResult', toolCallId, toolName },
+    ...{ result: isError ? null : text, errorMessage: isError ? text : null },
+  };
+};
+
 export interface ItemRules {
   /** Whether a tool is executed by the program of the caller. */
   readonly runsOnClient: (toolName: string) => boolean;
@@ -56,7 +79,13 @@ export const itemsOf = (messages: readonly ChatMessage[], { runsOnClient }: Item
       .flatMap(({ contents }) => contents)
       .find((part): part is ToolResult => part.type === 'ToolResult' && part.toolCallId === callId);
 
-  const ranHere = (runId: string, callId: string, name: string, args: unknown, result: ToolResult | undefined): Item => ({
+  const ranHere = (
+    runId: string,
+    callId: string,
+    name: string,
+    args: unknown,
+    result: ToolResult | undefined,
+  ): Item => ({
     type: 'mcp_call',
     id: idOf('mcp', runId, callId),
     server_label: serverLabel(null),
@@ -70,30 +99,10 @@ export const itemsOf = (messages: readonly ChatMessage[], { runsOnClient }: Item
   const ofAssistant = (message: ChatMessage, index: number): Item[] => {
     const runId = message.runId ?? '';
     return message.contents.flatMap((part): Item[] => {
-      if (part.type === 'Text')
-        return part.text === ''
-          ? []
-          : [
-              {
-                type: 'message',
-                id: messageItemId(message.messageId),
-                role: 'assistant',
-                status: message.interrupted ? 'incomplete' : 'completed',
-                content: [outputText(part.text)],
-              },
-            ];
+      if (part.type === 'Text') return part.text === '' ? [] : [saidItem(message, part.text)];
       if (part.type === 'HostedCall') {
-        const answer = message.contents.find(
-          (other) => other.type === 'HostedResult' && other.toolCallId === part.toolCallId,
-        );
-        const text = answer?.type === 'HostedResult' ? JSON.stringify(readableResult(answer.result)) : null;
-        const isError = answer?.type === 'HostedResult' && answer.isError;
         const { toolCallId, toolName } = part;
-        const result: ToolResult | undefined =
-          text === null
-            ? undefined
-            : { type: 'ToolResult', toolCallId, toolName, result: isError ? null : text, errorMessage: isError ? text : null };
-        return [ranHere(runId, toolCallId, toolName, part.arguments, result)];
+        return [ranHere(runId, toolCallId, toolName, part.arguments, hostedResult(message, part))];
       }
       if (part.type !== 'ToolCall') return [];
       const { toolCallId, toolName, arguments: args } = part;

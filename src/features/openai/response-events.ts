@@ -2,7 +2,7 @@ import type { Frame } from '../../contract/operation.ts';
 import type { ModelUsage } from '../../providers/models/model-provider.ts';
 import { callItemIds, messageItemId, outputText, serverLabel } from './items.ts';
 import type { Item, OpenAiResponse, ResponseUsage } from './responses.schema.ts';
-import { canceledError, type FrameTranslator, failureOf, membersOf, type RunEventMembers } from './run-frames.ts';
+import { type FrameTranslator, failureOf, membersOf, type RunEventMembers } from './run-frames.ts';
 
 /** What a response says from its beginning to its end. */
 export type ResponseHead = Omit<
@@ -10,7 +10,7 @@ export type ResponseHead = Omit<
   'status' | 'output' | 'usage' | 'error' | 'incomplete_details' | 'completed_at'
 >;
 
-export const responseUsage = (usage: ModelUsage | null): ResponseUsage | null =>
+const responseUsage = (usage: ModelUsage | null): ResponseUsage | null =>
   usage === null
     ? null
     : {
@@ -175,10 +175,10 @@ export class ResponseEvents implements FrameTranslator {
       error: null,
       status: 'in_progress',
     };
-    const output_index = this.#add({ ...item, arguments: '' });
-    this.#calls.set(toolCallId, output_index);
-    this.#output[output_index] = item;
-    const place = { item_id: item.id, output_index };
+    const outputIndex = this.#add({ ...item, arguments: '' });
+    this.#calls.set(toolCallId, outputIndex);
+    this.#output[outputIndex] = item;
+    const place = { item_id: item.id, output_index: outputIndex };
     this.#emit('response.mcp_call.in_progress', place);
     this.#emit('response.mcp_call_arguments.done', { ...place, arguments: text });
   }
@@ -214,18 +214,24 @@ export class ResponseEvents implements FrameTranslator {
       arguments: text,
       status: 'completed',
     };
-    const output_index = this.#add({ ...item, arguments: '', status: 'in_progress' });
-    const place = { item_id: item.id, output_index };
+    const outputIndex = this.#add({ ...item, arguments: '', status: 'in_progress' });
+    const place = { item_id: item.id, output_index: outputIndex };
     this.#emit('response.function_call_arguments.delta', { ...place, delta: text });
     this.#emit('response.function_call_arguments.done', { ...place, name: toolName, arguments: text });
-    this.#done(output_index, item);
+    this.#done(outputIndex, item);
   }
 
   #end(frame: Frame): void {
     const status = this.#statusAt(frame);
     if (status === null) return;
-    const event = membersOf(frame);
-    // What was cut off: its stored parts may have no text.
+    this.#cutOff();
+    this.#tellOutcome(frame, status);
+    const type = status === 'completed' || status === 'incomplete' ? status : 'failed';
+    this.#emit(`response.${type}`, { response: this.response });
+  }
+
+  /** Ends what the run has left open: its stored parts may have no text. */
+  #cutOff(): void {
     if (this.#message !== null) {
       for (; this.#message.held > 0; this.#message.held -= 1) this.#say(this.#message, '');
       this.#close(this.#message, this.#message.text, 'incomplete');
@@ -234,6 +240,10 @@ export class ResponseEvents implements FrameTranslator {
       const item = this.#output[index];
       if (item?.type === 'mcp_call') this.#done(index, { ...item, status: 'incomplete' });
     }
+  }
+
+  #tellOutcome(frame: Frame, status: OpenAiResponse['status']): void {
+    const event = membersOf(frame);
     Object.assign(this.#response, {
       status,
       usage: responseUsage(event.usage),
@@ -241,14 +251,12 @@ export class ResponseEvents implements FrameTranslator {
     });
     if (status === 'incomplete')
       this.#response.incomplete_details = {
-        reason: frame.event === 'run.completed' && event.finishReason === 'Length' ? 'max_output_tokens' : 'content_filter',
+        reason:
+          frame.event === 'run.completed' && event.finishReason === 'Length' ? 'max_output_tokens' : 'content_filter',
       };
-    if (status === 'failed' || status === 'cancelled') {
-      const { code, message } = status === 'failed' ? failureOf(event) : canceledError();
-      this.#response.error = status === 'failed' ? { code: code ?? 'internal', message } : null;
-    }
-    const type = status === 'completed' || status === 'incomplete' ? status : 'failed';
-    this.#emit(`response.${type}`, { response: this.response });
+    if (status !== 'failed') return;
+    const { code, message } = failureOf(event);
+    this.#response.error = { code: code ?? 'internal', message };
   }
 
   /** Null: the run goes on. */

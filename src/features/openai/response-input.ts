@@ -24,7 +24,10 @@ const partOf = (part: InputPart, path: string): string | GivenFile => {
   if (type === 'input_image')
     return fileOf({ id: part.file_id ?? null, url: part.image_url ?? null, name }, `${path}.image_url`);
   if (type === 'input_audio' && part.input_audio !== undefined)
-    return fileOf({ data: part.input_audio.data, name: `audio.${part.input_audio.format}` }, `${path}.input_audio.data`);
+    return fileOf(
+      { data: part.input_audio.data, name: `audio.${part.input_audio.format}` },
+      `${path}.input_audio.data`,
+    );
   if (type !== 'input_file')
     throw invalidField(`${path}.type`, 'must be input_text, input_image, input_file, input_audio or output_text');
   if (part.file_url != null) throw invalidField(`${path}.file_url`, 'is not offered, since no address is fetched');
@@ -105,9 +108,7 @@ const besideAnswers = (given: readonly GivenMessage[]): GivenMessage[] => {
     return message;
   });
   if (parts.length === 0) return [];
-  return [
-    { role: 'User', text: parts.map(({ text }) => text).join('\n'), files: parts.flatMap(({ files }) => files) },
-  ];
+  return [{ role: 'User', text: parts.map(({ text }) => text).join('\n'), files: parts.flatMap(({ files }) => files) }];
 };
 
 export const responseInput = ({ input, instructions }: ResponseRequest): ResponseInput => {

@@ -3,7 +3,7 @@ import { sessionIdPattern } from '../../contract/schema.ts';
 import type { CallContext, Handlers } from '../../core/context.ts';
 import type { OpenAiResponseRow } from '../../db/tables/openai.ts';
 import type { CompiledAgent } from '../../engine/compiled-agent.ts';
-import type { ChatMessage } from '../../engine/context/index.ts';
+import type { ChatMessage, GivenContext } from '../../engine/context/index.ts';
 import type { Entrance, Launch, RunAnswers } from '../runs/index.ts';
 import type { GivenMessage } from './chat-input.ts';
 import type { GivenMessages } from './given-messages.ts';
@@ -44,7 +44,7 @@ export interface ResponseStartDeps {
   readonly now: () => number;
 }
 
-export const responseIdOf = (runId: string): string => `resp_${hexOf(runId)}`;
+const responseIdOf = (runId: string): string => `resp_${hexOf(runId)}`;
 
 const sessionId = new RegExp(sessionIdPattern);
 
@@ -62,9 +62,10 @@ interface Asked {
 
 const conversationOf = ({ conversation }: ResponseRequest, enabled: boolean): string | null => {
   if (conversation === undefined || conversation === null) return null;
-  if (!enabled) throw new AcpError('unsupported-parameter', 'conversation is switched off here.', {
-    details: { errors: [{ path: 'conversation', message: 'is switched off here' }] },
-  });
+  if (!enabled)
+    throw new AcpError('unsupported-parameter', 'conversation is switched off here.', {
+      details: { errors: [{ path: 'conversation', message: 'is switched off here' }] },
+    });
   const id = typeof conversation === 'string' ? conversation : conversation.id;
   // Sessions of responses are theirs alone: each stays as it was.
   if (!sessionId.test(id) || id.startsWith('resp_')) throw invalidField('conversation', 'is no id of a conversation');
@@ -82,7 +83,9 @@ const toolNames = (history: readonly ChatMessage[]): ReadonlyMap<string, string>
 const answeredBehind = ({ history }: ResponseSource, { answers }: ResponseInput): GivenMessage[] => {
   const names = toolNames(history);
   const answered = new Set(
-    history.flatMap(({ contents }) => contents.flatMap((part) => (part.type === 'ToolResult' ? [part.toolCallId] : []))),
+    history.flatMap(({ contents }) =>
+      contents.flatMap((part) => (part.type === 'ToolResult' ? [part.toolCallId] : [])),
+    ),
   );
   return answers.map(({ callId, result }) => {
     const toolName = names.get(callId);
@@ -91,6 +94,18 @@ const answeredBehind = ({ history }: ResponseSource, { answers }: ResponseInput)
     return { role: 'Tool', callId, toolName, result };
   });
 };
+
+/** Null: the request says no more than a message. */
+const givenOf = (history: readonly ChatMessage[], instructions: string | null): GivenContext | null =>
+  history.length === 0 && instructions === null ? null : { history, instructions };
+
+const nothingBefore = { before: [], behind: [] } as const;
+
+/** What was said up to the earlier response, for a run that no session brings it to; and the results behind it. */
+const unkeptBefore = (source: ResponseSource, input: ResponseInput, runId: string) => ({
+  before: source.history.map((message) => ({ ...message, runId })),
+  behind: answeredBehind(source, input),
+});
 
 /** One run for each response, in a session of its own, in that of a conversation, or in none. */
 export const responseStart = (deps: ResponseStartDeps): Pick<Handlers<typeof responseOperations>, 'create'> => {
@@ -174,14 +189,8 @@ export const responseStart = (deps: ResponseStartDeps): Pick<Handlers<typeof res
               await sources.fork(source, row.id);
               forked = row.id;
             }
-            const before = isKept || source === null ? [] : source.history.map((message) => ({ ...message, runId }));
-            const behind = isKept || source === null ? [] : answeredBehind(source, input);
-            const turn = await given(
-              context,
-              { ...input, history: [...behind, ...input.history] },
-              session,
-              runId,
-            );
+            const { before, behind } = isKept || source === null ? nothingBefore : unkeptBefore(source, input, runId);
+            const turn = await given(context, { ...input, history: [...behind, ...input.history] }, session, runId);
             const history = [...before, ...turn.history];
             const { message, attachmentIds } = turn;
             return {
@@ -192,10 +201,7 @@ export const responseStart = (deps: ResponseStartDeps): Pick<Handlers<typeof res
                 sessionId: session,
                 ...(answersHere ? { toolResults } : {}),
               },
-              given:
-                history.length === 0 && input.instructions === null
-                  ? null
-                  : { history, instructions: input.instructions },
+              given: givenOf(history, input.instructions),
               opening: isKept ? [deps.store.opened(row)] : [],
             };
           },

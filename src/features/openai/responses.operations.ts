@@ -1,7 +1,14 @@
 import Type from 'typebox';
 import { defineOperations } from '../../contract/operation.ts';
-import { idempotencyHeaders, maxRequestBytes, onDisconnectQuery, openAi, startErrors, startRun } from './openai.operations.ts';
 import { Metadata, OpenAiDeleted } from './openai.schema.ts';
+import {
+  idempotencyHeaders,
+  maxRequestBytes,
+  onDisconnectQuery,
+  openAi,
+  startErrors,
+  startRun,
+} from './openai-operation.schema.ts';
 import {
   OpenAiConversation,
   OpenAiItem,
@@ -59,7 +66,9 @@ export const responseOperations = defineOperations({
     params: ResponseId,
     query: Type.Object({
       stream: Type.Optional(Type.Boolean()),
-      starting_after: Type.Optional(Type.Integer({ minimum: 0, description: 'Number of the last event that is known' })),
+      starting_after: Type.Optional(
+        Type.Integer({ minimum: 0, description: 'Number of the last event that is known' }),
+      ),
     }),
     responses: { 200: OpenAiResponse },
     stream: OpenAiResponseEvent,
@@ -106,7 +115,10 @@ export const conversationOperations = defineOperations({
     summary: 'OpenAI API: reserve a conversation',
     description: 'Its session begins with the first response that names it.',
     body: Type.Optional(
-      Type.Object({ metadata: Type.Optional(Type.Union([Metadata, Type.Null()])), items: Type.Optional(Type.Unknown()) }),
+      Type.Object({
+        metadata: Type.Optional(Type.Union([Metadata, Type.Null()])),
+        items: Type.Optional(Type.Unknown()),
+      }),
     ),
     responses: { 200: OpenAiConversation },
     errors: ['unsupported-parameter', 'session-owner-required'],

@@ -66,7 +66,8 @@ export const OpenAiItem = Type.Object(
   {
     title: 'OpenAiItem',
     additionalProperties: true,
-    description: '`message`, `function_call`, `function_call_output` or `mcp_call`, which is a tool that the service ran',
+    description:
+      '`message`, `function_call`, `function_call_output` or `mcp_call`, which is a tool that the service ran',
   },
 );
 
@@ -88,7 +89,7 @@ export type Item =
       status: Status | 'failed';
     };
 
-export const responseStatuses = ['in_progress', 'completed', 'incomplete', 'failed', 'cancelled'] as const;
+const responseStatuses = ['in_progress', 'completed', 'incomplete', 'failed', 'cancelled'] as const;
 
 export const OpenAiResponse = Type.Object(
   {

@@ -2,14 +2,14 @@ import { AcpError, invalidField } from '../../contract/errors.ts';
 import type { FrameSource } from '../../contract/operation.ts';
 import { ok } from '../../contract/operation.ts';
 import type { CallContext, Handlers } from '../../core/context.ts';
-import type { RunRow } from '../../db/tables.ts';
 import type { OpenAiResponseRow } from '../../db/tables/openai.ts';
+import type { RunRow } from '../../db/tables.ts';
 import type { ChatMessage } from '../../engine/context/index.ts';
 import { decodePack } from '../../engine/record/index.ts';
 import type { AuditLog } from '../audit/index.ts';
 import type { RunAccess, RunRecords } from '../runs/index.ts';
 import type { SessionsFeature } from '../sessions/index.ts';
-import { itemPage, itemsOf, type ItemRules } from './items.ts';
+import { type ItemRules, itemPage, itemsOf } from './items.ts';
 import { ResponseEvents } from './response-events.ts';
 import { headOf } from './response-head.ts';
 import type { responseOperations } from './responses.operations.ts';
@@ -115,7 +115,10 @@ export const responseService = (deps: ResponseServiceDeps): Omit<Handlers<typeof
     async remove(context, { params }) {
       const { row, run } = await find(context, params.responseId);
       if (isOpen(run))
-        throw new AcpError('run-not-finished', `Response "${row.id}" is in progress and can be removed once it has ended.`);
+        throw new AcpError(
+          'run-not-finished',
+          `Response "${row.id}" is in progress and can be removed once it has ended.`,
+        );
       if (row.session_id === row.id) {
         const session = await sessions.store.get(row.tenant_id, row.id);
         const end = session === undefined ? 'gone' : await sessions.remove(session);

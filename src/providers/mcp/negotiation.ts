@@ -12,7 +12,7 @@ const stateless: ChosenVersion = { generation: 'Stateless', version: statelessVe
 export const handshake: ChosenVersion = { generation: 'Handshake', version: newestHandshake };
 
 /** The newest version of a list that is spoken here. Throws McpFailure for a list without one. */
-export const commonVersion = (supported: readonly unknown[]): ChosenVersion => {
+const commonVersion = (supported: readonly unknown[]): ChosenVersion => {
   if (supported.includes(statelessVersion)) return stateless;
   const version = handshakeVersions.find((known) => supported.includes(known));
   if (version === undefined) throw new McpFailure('no-common-version');

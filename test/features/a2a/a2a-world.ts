@@ -49,7 +49,7 @@ const callHeaders = ({ token, headers = {} }: RpcOptions): Record<string, string
     ...headers,
   });
 
-export const endpoint = ({ url }: Pick<TestApp, 'url'>, agent = 'helper'): string => `${url}/a2a/${agent}`;
+const endpoint = ({ url }: Pick<TestApp, 'url'>, agent = 'helper'): string => `${url}/a2a/${agent}`;
 
 /** Sends a body as it is. */
 export const post = async (

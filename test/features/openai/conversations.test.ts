@@ -7,42 +7,45 @@ import { helperSetup, officialClient } from './openai-client.ts';
 
 const helper = { model: 'helper' } as const;
 
-forEachHttpService('OAI-26 OAI-40 OAI-42 OAI-43 a conversation is reserved, used, changed and removed', async (open) => {
-  const app = await open(helperSetup());
-  const client = officialClient(app);
-  const reserved = await client.conversations.create({ metadata: { topic: 'tea' } });
-  assert.match(reserved.id, /^conv_[0-9a-f]{32}$/);
-  assert.deepEqual((await client.conversations.items.list(reserved.id)).data, []);
-  app.simulator.enqueue(says('Hello Ada.'), says('Ada.'));
-  const first = await client.responses.create({ ...helper, input: 'I am Ada.', conversation: reserved.id });
-  assert.deepEqual(first.conversation, { id: reserved.id });
-  await client.responses.create({ ...helper, input: 'Who am I?', conversation: { id: reserved.id } });
-  assert.deepEqual(conversation(app.simulator.lastRequest()).slice(1), [
-    'user: I am Ada.',
-    'assistant: Hello Ada.',
-    'user: Who am I?',
-  ]);
-  const changed = await client.conversations.update(reserved.id, { metadata: { kind: 'green' } });
-  assert.deepEqual(changed.metadata, { kind: 'green' });
-  assert.deepEqual((await client.conversations.retrieve(reserved.id)).metadata, { kind: 'green' });
-  assert.deepEqual(await client.conversations.delete(reserved.id), {
-    id: reserved.id,
-    object: 'conversation.deleted',
-    deleted: true,
-  });
-  for (const call of [
-    () => client.conversations.delete(reserved.id),
-    () => client.conversations.retrieve(reserved.id),
-    () => client.conversations.update(reserved.id, { metadata: {} }),
-    () => client.conversations.items.list(reserved.id),
-  ])
-    await assert.rejects(
-      call(),
-      (error: unknown) => error instanceof OpenAI.NotFoundError && error.code === 'conversation_not_found',
-    );
-  assert.equal((await app.client.runs.list()).body.length, 2);
-  assert.equal((await app.client.sessions.list()).body.length, 0);
-});
+forEachHttpService(
+  'OAI-26 OAI-40 OAI-42 OAI-43 a conversation is reserved, used, changed and removed',
+  async (open) => {
+    const app = await open(helperSetup());
+    const client = officialClient(app);
+    const reserved = await client.conversations.create({ metadata: { topic: 'tea' } });
+    assert.match(reserved.id, /^conv_[0-9a-f]{32}$/);
+    assert.deepEqual((await client.conversations.items.list(reserved.id)).data, []);
+    app.simulator.enqueue(says('Hello Ada.'), says('Ada.'));
+    const first = await client.responses.create({ ...helper, input: 'I am Ada.', conversation: reserved.id });
+    assert.deepEqual(first.conversation, { id: reserved.id });
+    await client.responses.create({ ...helper, input: 'Who am I?', conversation: { id: reserved.id } });
+    assert.deepEqual(conversation(app.simulator.lastRequest()).slice(1), [
+      'user: I am Ada.',
+      'assistant: Hello Ada.',
+      'user: Who am I?',
+    ]);
+    const changed = await client.conversations.update(reserved.id, { metadata: { kind: 'green' } });
+    assert.deepEqual(changed.metadata, { kind: 'green' });
+    assert.deepEqual((await client.conversations.retrieve(reserved.id)).metadata, { kind: 'green' });
+    assert.deepEqual(await client.conversations.delete(reserved.id), {
+      id: reserved.id,
+      object: 'conversation.deleted',
+      deleted: true,
+    });
+    for (const call of [
+      () => client.conversations.delete(reserved.id),
+      () => client.conversations.retrieve(reserved.id),
+      () => client.conversations.update(reserved.id, { metadata: {} }),
+      () => client.conversations.items.list(reserved.id),
+    ])
+      await assert.rejects(
+        call(),
+        (error: unknown) => error instanceof OpenAI.NotFoundError && error.code === 'conversation_not_found',
+      );
+    assert.equal((await app.client.runs.list()).body.length, 2);
+    assert.equal((await app.client.sessions.list()).body.length, 0);
+  },
+);
 
 forEachDurableService('OAI-44 items come in pages that end, in either order, under ids that stay', async (open) => {
   const app = await open(helperSetup());

@@ -10,7 +10,7 @@ export const officialClient = ({ url }: Pick<TestApp, 'url'>, options: { readonl
   new OpenAI({ baseURL: `${url}/v1`, apiKey: token, maxRetries: 0, ...options });
 
 /** A tool that the caller's own program executes. */
-export const clientTool = (name: string): ToolDefinition => ({
+const clientTool = (name: string): ToolDefinition => ({
   name,
   description: `The tool ${name} of the caller`,
   inputSchema: { type: 'object', properties: { city: { type: 'string' } } },

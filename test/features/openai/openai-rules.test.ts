@@ -1,5 +1,5 @@
 import assert from 'node:assert/strict';
-import { forEachService, forEachHttpService, type TestApp } from '../../support/app.ts';
+import { forEachHttpService, forEachService, type TestApp } from '../../support/app.ts';
 import { calls, conversation, says } from '../runs/chat-requests.ts';
 import { Gate, refusal, tool } from '../runs/run-calls.ts';
 import { helperSetup, local, token } from './openai-client.ts';
@@ -64,47 +64,48 @@ forEachHttpService('OAI-7 what would change the meaning is refused by its name',
 });
 
 forEachHttpService('OAI-8 a limit of tokens lowers that of the agent, and never raises it', async (open) => {
-  const app = await open(
-    helperSetup({ agents: [{ name: 'helper', model: { ...local, maxOutputTokens: 50 } }] }),
-  );
+  const app = await open(helperSetup({ agents: [{ name: 'helper', model: { ...local, maxOutputTokens: 50 } }] }));
   const sent: unknown[] = [];
-  for (const max_tokens of [10, 500]) {
+  for (const maxTokens of [10, 500]) {
     app.simulator.enqueue(says('Hi.'));
-    assert.equal((await chat(app, { max_tokens })).status, 200);
+    assert.equal((await chat(app, { max_tokens: maxTokens })).status, 200);
     sent.push(app.simulator.lastRequest().body['max_tokens']);
   }
   assert.deepEqual(sent, [10, 50]);
   assert.equal((await chat(app, { max_completion_tokens: 0 })).status, 400);
 });
 
-forEachHttpService('OAI-9 OAI-10 metadata names the agent where the model does not, and fills parameters', async (open) => {
-  const app = await open(
-    helperSetup({
-      agents: [
-        {
-          name: 'helper',
-          model: local,
-          instructions: 'Speak {{language}}.',
-          parameters: [{ name: 'language', defaultValue: 'English' }],
-        },
-      ],
-    }),
-  );
-  app.simulator.enqueue(says('Hi.'));
-  const metadata = { entity_id: 'helper', 'param.language': 'Latin' };
-  assert.equal((await chat(app, { model: 'gpt-x', metadata })).status, 200);
-  assert.equal(conversation(app.simulator.lastRequest())[0], 'system: Speak Latin.');
-  const missing = errorOf(await chat(app, { model: null }));
-  assert.deepEqual([missing['code'], missing['param']], ['missing_required_parameter', 'model']);
-  const many = Object.fromEntries(Array.from({ length: 17 }, (_, index) => [`k${index}`, 'v']));
-  for (const wrong of [many, { ['k'.repeat(65)]: 'v' }, { k: 'v'.repeat(513) }])
-    assert.equal((await chat(app, { metadata: wrong })).status, 400);
-  const { body: runs } = await app.client.runs.list();
-  assert.deepEqual(
-    runs.map(({ labels, userId }) => [labels, userId]),
-    [[null, null]],
-  );
-});
+forEachHttpService(
+  'OAI-9 OAI-10 metadata names the agent where the model does not, and fills parameters',
+  async (open) => {
+    const app = await open(
+      helperSetup({
+        agents: [
+          {
+            name: 'helper',
+            model: local,
+            instructions: 'Speak {{language}}.',
+            parameters: [{ name: 'language', defaultValue: 'English' }],
+          },
+        ],
+      }),
+    );
+    app.simulator.enqueue(says('Hi.'));
+    const metadata = { entity_id: 'helper', 'param.language': 'Latin' };
+    assert.equal((await chat(app, { model: 'gpt-x', metadata })).status, 200);
+    assert.equal(conversation(app.simulator.lastRequest())[0], 'system: Speak Latin.');
+    const missing = errorOf(await chat(app, { model: null }));
+    assert.deepEqual([missing['code'], missing['param']], ['missing_required_parameter', 'model']);
+    const many = Object.fromEntries(Array.from({ length: 17 }, (_, index) => [`k${index}`, 'v']));
+    for (const wrong of [many, { ['k'.repeat(65)]: 'v' }, { k: 'v'.repeat(513) }])
+      assert.equal((await chat(app, { metadata: wrong })).status, 400);
+    const { body: runs } = await app.client.runs.list();
+    assert.deepEqual(
+      runs.map(({ labels, userId }) => [labels, userId]),
+      [[null, null]],
+    );
+  },
+);
 
 forEachHttpService('OAI-11 a key gives a repeat the same answer, and does not go with a stream', async (open) => {
   const app = await open(helperSetup());
@@ -139,7 +140,15 @@ forEachHttpService('OAI-4 OAI-16 an error of a run that began is not to be sent 
 forEachHttpService('OAI-14 an image comes inline or as an attachment, and nothing is fetched', async (open) => {
   const app = await open(helperSetup());
   const image = (url: string) => ({
-    messages: [{ role: 'user', content: [{ type: 'text', text: 'What?' }, { type: 'image_url', image_url: { url } }] }],
+    messages: [
+      {
+        role: 'user',
+        content: [
+          { type: 'text', text: 'What?' },
+          { type: 'image_url', image_url: { url } },
+        ],
+      },
+    ],
   });
   app.simulator.enqueue(says('A dot.'), says('A dot again.'));
   assert.equal((await chat(app, image(png))).status, 200);
@@ -151,10 +160,10 @@ forEachHttpService('OAI-14 an image comes inline or as an attachment, and nothin
   );
   assert.equal((await chat(app, image('https://example.com/a.png'))).status, 400);
   assert.equal((await chat(app, image('data:image/png;base64,AAAA'))).status, 415);
-  const named = (file_id: string) =>
+  const named = (fileId: string) =>
     send(app, '/responses', {
       model: 'helper',
-      input: [{ role: 'user', content: [{ type: 'input_image', file_id }] }],
+      input: [{ role: 'user', content: [{ type: 'input_image', file_id: fileId }] }],
     });
   assert.equal((await named(kept[0]?.id ?? '')).status, 200);
   assert.equal((await named('file-unknown')).status, 400);
@@ -165,7 +174,10 @@ forEachService('OAI-20 a conversation that nobody can have is refused', async (o
   const call = { id: 'c1', type: 'function', function: { name: 'weather', arguments: '{}' } };
   for (const messages of [
     [],
-    [{ role: 'user', content: 'a' }, { role: 'assistant', content: 'b' }],
+    [
+      { role: 'user', content: 'a' },
+      { role: 'assistant', content: 'b' },
+    ],
     [{ role: 'tool', tool_call_id: 'c1', content: 'x' }],
     [
       { role: 'assistant', content: null, tool_calls: [call] },
@@ -191,7 +203,9 @@ forEachService('OAI-27 OAI-28 a chain and a conversation exclude each other, and
   const { body: first } = await app.client.responses.create({ body: { model: 'helper', input: 'a' } });
   const id = first?.id ?? '';
   const fails = async (body: Json) => {
-    const { status, code } = await refusal(app.client.responses.create({ body: { model: 'helper', input: 'b', ...body } }));
+    const { status, code } = await refusal(
+      app.client.responses.create({ body: { model: 'helper', input: 'b', ...body } }),
+    );
     return [status, code];
   };
   assert.equal((await fails({ previous_response_id: id, conversation: 'talk' }))[0], 400);
@@ -202,36 +216,43 @@ forEachService('OAI-27 OAI-28 a chain and a conversation exclude each other, and
   assert.equal((await fails({ input: [{ type: 'item_reference', id }] }))[0], 400);
 });
 
-forEachService('OAI-28 OAI-37 OAI-38 OAI-43 what is in progress is busy, is not removed, and can be canceled', async (open) => {
-  const gate = new Gate();
-  const app = await open({
-    ...helperSetup(),
-    tools: [tool('wait', async (_args, { signal }) => {
-        await gate.pass(signal);
-        return 'done';
-      })],
-    agents: [{ name: 'helper', model: local, toolNames: ['wait'] }],
-  });
-  app.simulator.enqueue(calls('wait', {}));
-  const reply = await app.client.responses.create({
-    body: { model: 'helper', input: 'a', conversation: 'talk', stream: true },
-  });
-  if (reply.frames === undefined) throw new Error('A stream was asked for.');
-  const frames = reply.frames[Symbol.asyncIterator]();
-  const first = JSON.parse((await frames.next()).value?.data ?? '{}');
-  const responseId: string = first.response.id;
-  await gate.reached;
-  const busy = await refusal(app.client.responses.create({ body: { model: 'helper', input: 'b', conversation: 'talk' } }));
-  assert.deepEqual([busy.status, busy.code], [409, 'session-busy']);
-  assert.equal((await refusal(app.client.responses.remove({ params: { responseId } }))).status, 409);
-  const removal = await refusal(app.client.conversations.remove({ params: { conversationId: 'talk' } }));
-  assert.deepEqual([removal.status, removal.code], [409, 'session-busy']);
-  const { body: now } = await app.client.responses.get({ params: { responseId } });
-  assert.equal(now?.status, 'in_progress');
-  await app.client.responses.cancel({ params: { responseId } });
-  let last = '';
-  for (let next = await frames.next(); next.done !== true; next = await frames.next()) last = next.value.data;
-  assert.equal(JSON.parse(last).response.status, 'cancelled');
-  const { body: ended } = await app.client.responses.cancel({ params: { responseId } });
-  assert.equal(ended.status, 'cancelled');
-});
+forEachService(
+  'OAI-28 OAI-37 OAI-38 OAI-43 what is in progress is busy, is not removed, and can be canceled',
+  async (open) => {
+    const gate = new Gate();
+    const app = await open({
+      ...helperSetup(),
+      tools: [
+        tool('wait', async (_args, { signal }) => {
+          await gate.pass(signal);
+          return 'done';
+        }),
+      ],
+      agents: [{ name: 'helper', model: local, toolNames: ['wait'] }],
+    });
+    app.simulator.enqueue(calls('wait', {}));
+    const reply = await app.client.responses.create({
+      body: { model: 'helper', input: 'a', conversation: 'talk', stream: true },
+    });
+    if (reply.frames === undefined) throw new Error('A stream was asked for.');
+    const frames = reply.frames[Symbol.asyncIterator]();
+    const first = JSON.parse((await frames.next()).value?.data ?? '{}');
+    const responseId: string = first.response.id;
+    await gate.reached;
+    const busy = await refusal(
+      app.client.responses.create({ body: { model: 'helper', input: 'b', conversation: 'talk' } }),
+    );
+    assert.deepEqual([busy.status, busy.code], [409, 'session-busy']);
+    assert.equal((await refusal(app.client.responses.remove({ params: { responseId } }))).status, 409);
+    const removal = await refusal(app.client.conversations.remove({ params: { conversationId: 'talk' } }));
+    assert.deepEqual([removal.status, removal.code], [409, 'session-busy']);
+    const { body: now } = await app.client.responses.get({ params: { responseId } });
+    assert.equal(now?.status, 'in_progress');
+    await app.client.responses.cancel({ params: { responseId } });
+    let last = '';
+    for (let next = await frames.next(); next.done !== true; next = await frames.next()) last = next.value.data;
+    assert.equal(JSON.parse(last).response.status, 'cancelled');
+    const { body: ended } = await app.client.responses.cancel({ params: { responseId } });
+    assert.equal(ended.status, 'cancelled');
+  },
+);

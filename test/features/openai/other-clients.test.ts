@@ -2,7 +2,7 @@ import assert from 'node:assert/strict';
 import { createOpenAI } from '@ai-sdk/openai';
 import { ChatOpenAI } from '@langchain/openai';
 import { Agent, OpenAIProvider, Runner, tool } from '@openai/agents';
-import { APICallError, generateText, jsonSchema, streamText, tool as aiTool } from 'ai';
+import { APICallError, tool as aiTool, generateText, jsonSchema, streamText } from 'ai';
 import { forEachHttpService, type TestApp } from '../../support/app.ts';
 import { calls, conversation, says } from '../runs/chat-requests.ts';
 import { helperSetup, token } from './openai-client.ts';
@@ -52,56 +52,62 @@ forEachHttpService('OAI-1 OAI-2 @ai-sdk/openai raises its own error with our mes
   );
 });
 
-forEachHttpService('OAI-19 OAI-21 @langchain/openai talks, streams and leaves its calls to its program', async (open) => {
-  const app = await open(helperSetup());
-  const model = new ChatOpenAI({
-    model: 'helper',
-    apiKey: token,
-    maxRetries: 0,
-    configuration: { baseURL: `${app.url}/v1` },
-  });
-  app.simulator.enqueue(says('Hello Ada.'));
-  assert.equal((await model.invoke('I am Ada.')).content, 'Hello Ada.');
-  app.simulator.enqueue({ answer: { text: ['One ', 'two.'] } });
-  const parts = await Array.fromAsync(await model.stream('Count.'));
-  assert.equal(parts.map(({ content }) => content).join(''), 'One two.');
-  app.simulator.enqueue(calls('weather', { city: 'Rome' }, 'call-1'));
-  const schema = { type: 'object', properties: { city: { type: 'string' } } } as const;
-  const bound = model.bindTools([{ type: 'function', function: { name: 'weather', parameters: schema } }]);
-  const { tool_calls } = await bound.invoke('Weather in Rome?');
-  assert.deepEqual(
-    tool_calls?.map(({ id, name, args }) => ({ id, name, args })),
-    [{ id: 'call-1', name: 'weather', args: { city: 'Rome' } }],
-  );
-});
-
-forEachHttpService('OAI-25 OAI-31 @openai/agents runs an agent of its own on one of ours, over both APIs', async (open) => {
-  const app = await open(helperSetup());
-  for (const useResponses of [true, false]) {
-    const modelProvider = new OpenAIProvider({ apiKey: token, baseURL: `${app.url}/v1`, useResponses });
-    const runner = new Runner({ modelProvider, tracingDisabled: true });
-    const agent = new Agent({
-      name: 'caller',
-      instructions: 'Ask the weather.',
+forEachHttpService(
+  'OAI-19 OAI-21 @langchain/openai talks, streams and leaves its calls to its program',
+  async (open) => {
+    const app = await open(helperSetup());
+    const model = new ChatOpenAI({
       model: 'helper',
-      tools: [
-        tool({
-          name: 'weather',
-          description: 'The weather in a city',
-          strict: false,
-          parameters: {
-            type: 'object',
-            properties: { city: { type: 'string' } },
-            required: [],
-            additionalProperties: true,
-          },
-          execute: async (input) => `sunny in ${(input as { city: string }).city}`,
-        }),
-      ],
+      apiKey: token,
+      maxRetries: 0,
+      configuration: { baseURL: `${app.url}/v1` },
     });
-    app.simulator.enqueue(calls('weather', { city: 'Rome' }, 'call-1'), says('Sunny.'));
-    const { finalOutput } = await runner.run(agent, 'Weather in Rome?');
-    assert.equal(finalOutput, 'Sunny.');
-    assert.match(conversation(app.simulator.lastRequest()).at(-1) ?? '', /^tool: .*sunny in Rome/);
-  }
-});
+    app.simulator.enqueue(says('Hello Ada.'));
+    assert.equal((await model.invoke('I am Ada.')).content, 'Hello Ada.');
+    app.simulator.enqueue({ answer: { text: ['One ', 'two.'] } });
+    const parts = await Array.fromAsync(await model.stream('Count.'));
+    assert.equal(parts.map(({ content }) => content).join(''), 'One two.');
+    app.simulator.enqueue(calls('weather', { city: 'Rome' }, 'call-1'));
+    const schema = { type: 'object', properties: { city: { type: 'string' } } } as const;
+    const bound = model.bindTools([{ type: 'function', function: { name: 'weather', parameters: schema } }]);
+    const { tool_calls } = await bound.invoke('Weather in Rome?');
+    assert.deepEqual(
+      tool_calls?.map(({ id, name, args }) => ({ id, name, args })),
+      [{ id: 'call-1', name: 'weather', args: { city: 'Rome' } }],
+    );
+  },
+);
+
+forEachHttpService(
+  'OAI-25 OAI-31 @openai/agents runs an agent of its own on one of ours, over both APIs',
+  async (open) => {
+    const app = await open(helperSetup());
+    for (const useResponses of [true, false]) {
+      const modelProvider = new OpenAIProvider({ apiKey: token, baseURL: `${app.url}/v1`, useResponses });
+      const runner = new Runner({ modelProvider, tracingDisabled: true });
+      const agent = new Agent({
+        name: 'caller',
+        instructions: 'Ask the weather.',
+        model: 'helper',
+        tools: [
+          tool({
+            name: 'weather',
+            description: 'The weather in a city',
+            strict: false,
+            parameters: {
+              type: 'object',
+              properties: { city: { type: 'string' } },
+              required: [],
+              additionalProperties: true,
+            },
+            execute: async (input) => `sunny in ${(input as { city: string }).city}`,
+          }),
+        ],
+      });
+      app.simulator.enqueue(calls('weather', { city: 'Rome' }, 'call-1'), says('Sunny.'));
+      const { finalOutput } = await runner.run(agent, 'Weather in Rome?');
+      assert.equal(finalOutput, 'Sunny.');
+      assert.match(conversation(app.simulator.lastRequest()).at(-1) ?? '', /^tool: .*sunny in Rome/);
+    }
+  },
+);

@@ -50,46 +50,49 @@ forEachHttpService('OAI-26 OAI-36 a response is kept, gone on from, and gone on 
   );
 });
 
-forEachHttpService('OAI-33 OAI-34 a stream has its events in their order, numbered, and its text twice', async (open) => {
-  const app = await open(helperSetup());
-  const client = officialClient(app);
-  app.simulator.enqueue(calls('add', {}), { answer: { text: ['It is ', 'four.'], usage: { input: 5, output: 2 } } });
-  const events = await collect(await client.responses.create({ ...helper, input: 'Two and two?', stream: true }));
-  assert.deepEqual(
-    events.map(({ sequence_number }) => sequence_number),
-    events.map((_event, index) => index),
-  );
-  const types = events.map(({ type }) => type).filter((type, index, all) => type !== all[index - 1]);
-  assert.deepEqual(types, [
-    'response.created',
-    'response.in_progress',
-    'response.output_item.added',
-    'response.mcp_call.in_progress',
-    'response.mcp_call_arguments.done',
-    'response.mcp_call.completed',
-    'response.output_item.done',
-    'response.output_item.added',
-    'response.content_part.added',
-    'response.output_text.delta',
-    'response.output_text.done',
-    'response.content_part.done',
-    'response.output_item.done',
-    'response.completed',
-  ]);
-  const last = events.at(-1);
-  assert.ok(last?.type === 'response.completed');
-  const [call, message] = last.response.output;
-  assert.ok(call?.type === 'mcp_call' && message?.type === 'message');
-  assert.deepEqual([call.server_label, call.name, call.output, call.error], ['acp', 'add', 'four', null]);
-  const deltas = events.map((event) => (event.type === 'response.output_text.delta' ? event.delta : '')).join('');
-  assert.equal(deltas, 'It is four.');
-  assert.deepEqual(message.content[0], { type: 'output_text', text: 'It is four.', annotations: [], logprobs: [] });
-  assert.equal(last.response.usage?.output_tokens, 2);
-  for (const event of events)
-    if ('item_id' in event) assert.equal(event.item_id, last.response.output[event.output_index]?.id);
-  const again = await client.responses.retrieve(last.response.id);
-  assert.deepEqual(again.output, last.response.output);
-});
+forEachHttpService(
+  'OAI-33 OAI-34 a stream has its events in their order, numbered, and its text twice',
+  async (open) => {
+    const app = await open(helperSetup());
+    const client = officialClient(app);
+    app.simulator.enqueue(calls('add', {}), { answer: { text: ['It is ', 'four.'], usage: { input: 5, output: 2 } } });
+    const events = await collect(await client.responses.create({ ...helper, input: 'Two and two?', stream: true }));
+    assert.deepEqual(
+      events.map(({ sequence_number }) => sequence_number),
+      events.map((_event, index) => index),
+    );
+    const types = events.map(({ type }) => type).filter((type, index, all) => type !== all[index - 1]);
+    assert.deepEqual(types, [
+      'response.created',
+      'response.in_progress',
+      'response.output_item.added',
+      'response.mcp_call.in_progress',
+      'response.mcp_call_arguments.done',
+      'response.mcp_call.completed',
+      'response.output_item.done',
+      'response.output_item.added',
+      'response.content_part.added',
+      'response.output_text.delta',
+      'response.output_text.done',
+      'response.content_part.done',
+      'response.output_item.done',
+      'response.completed',
+    ]);
+    const last = events.at(-1);
+    assert.ok(last?.type === 'response.completed');
+    const [call, message] = last.response.output;
+    assert.ok(call?.type === 'mcp_call' && message?.type === 'message');
+    assert.deepEqual([call.server_label, call.name, call.output, call.error], ['acp', 'add', 'four', null]);
+    const deltas = events.map((event) => (event.type === 'response.output_text.delta' ? event.delta : '')).join('');
+    assert.equal(deltas, 'It is four.');
+    assert.deepEqual(message.content[0], { type: 'output_text', text: 'It is four.', annotations: [], logprobs: [] });
+    assert.equal(last.response.usage?.output_tokens, 2);
+    for (const event of events)
+      if ('item_id' in event) assert.equal(event.item_id, last.response.output[event.output_index]?.id);
+    const again = await client.responses.retrieve(last.response.id);
+    assert.deepEqual(again.output, last.response.output);
+  },
+);
 
 forEachHttpService('OAI-36 events are read again from any number, and not from one that never was', async (open) => {
   const app = await open(helperSetup());
@@ -123,11 +126,11 @@ forEachHttpService('OAI-31 a call of the client is answered in its chain, in mor
   const call = asked.output.at(-1);
   assert.ok(call?.type === 'function_call');
   assert.deepEqual([call.call_id, call.name, JSON.parse(call.arguments)], ['call-1', 'weather', { city: 'Rome' }]);
-  const next = (output: string, call_id = call.call_id) =>
+  const next = (output: string, callId = call.call_id) =>
     client.responses.create({
       ...helper,
       previous_response_id: asked.id,
-      input: [{ type: 'function_call_output', call_id, output }],
+      input: [{ type: 'function_call_output', call_id: callId, output }],
     });
   for (const weather of ['sunny', 'rainy']) {
     app.simulator.enqueue(says(`It is ${weather}.`));
@@ -172,10 +175,10 @@ forEachHttpService('OAI-29 store: false keeps nothing to read or go on from, but
   assert.equal(gone.output_text, 'Hi.');
   assert.equal((gone as unknown as { store: boolean }).store, false);
   assert.deepEqual(await codeOf(client.responses.retrieve(gone.id)), [404, 'response_not_found']);
-  assert.deepEqual(
-    await codeOf(client.responses.create({ ...helper, input: 'On', previous_response_id: gone.id })),
-    [404, 'previous_response_not_found'],
-  );
+  assert.deepEqual(await codeOf(client.responses.create({ ...helper, input: 'On', previous_response_id: gone.id })), [
+    404,
+    'previous_response_not_found',
+  ]);
   assert.deepEqual((await app.client.sessions.list()).body, []);
   const runId = response.headers.get('x-run-id') ?? '';
   assert.equal((await app.client.runs.get({ params: { runId } })).body.status, 'Completed');
@@ -221,24 +224,27 @@ forEachHttpService('OAI-37 a removed response is gone once, and those that went 
   );
 });
 
-forEachHttpService('OAI-32 OAI-35 a failed run is an HTTP error, a failed stream its last event, and both are kept', async (open) => {
-  const app = await open(helperSetup());
-  const client = officialClient(app);
-  const fails = { fault: { kind: 'status', status: 400, vendor: 'bad-request' } } as const;
-  app.simulator.enqueue(fails, fails);
-  const error = await client.responses.create({ ...helper, input: 'a' }).then(
-    () => null,
-    (thrown: unknown) => thrown,
-  );
-  assert.ok(error instanceof OpenAI.InternalServerError);
-  assert.deepEqual([error.status, error.code, error.type], [502, 'provider_error', 'server_error']);
-  assert.equal(error.headers.get('x-should-retry'), 'false');
-  const runId = error.headers.get('x-run-id') ?? '';
-  const kept = await client.responses.retrieve(`resp_${runId.replaceAll('-', '')}`);
-  assert.deepEqual([kept.status, kept.error?.code], ['failed', 'provider_error']);
-  const events = await collect(await client.responses.create({ ...helper, input: 'a', stream: true }));
-  const last = events.at(-1);
-  assert.ok(last?.type === 'response.failed');
-  assert.equal(last.response.error?.code, 'provider_error');
-  assert.equal(events.filter(({ type }) => /^response\.(completed|incomplete|failed)$/.test(type)).length, 1);
-});
+forEachHttpService(
+  'OAI-32 OAI-35 a failed run is an HTTP error, a failed stream its last event, and both are kept',
+  async (open) => {
+    const app = await open(helperSetup());
+    const client = officialClient(app);
+    const fails = { fault: { kind: 'status', status: 400, vendor: 'bad-request' } } as const;
+    app.simulator.enqueue(fails, fails);
+    const error = await client.responses.create({ ...helper, input: 'a' }).then(
+      () => null,
+      (thrown: unknown) => thrown,
+    );
+    assert.ok(error instanceof OpenAI.InternalServerError);
+    assert.deepEqual([error.status, error.code, error.type], [502, 'provider_error', 'server_error']);
+    assert.equal(error.headers.get('x-should-retry'), 'false');
+    const runId = error.headers.get('x-run-id') ?? '';
+    const kept = await client.responses.retrieve(`resp_${runId.replaceAll('-', '')}`);
+    assert.deepEqual([kept.status, kept.error?.code], ['failed', 'provider_error']);
+    const events = await collect(await client.responses.create({ ...helper, input: 'a', stream: true }));
+    const last = events.at(-1);
+    assert.ok(last?.type === 'response.failed');
+    assert.equal(last.response.error?.code, 'provider_error');
+    assert.equal(events.filter(({ type }) => /^response\.(completed|incomplete|failed)$/.test(type)).length, 1);
+  },
+);

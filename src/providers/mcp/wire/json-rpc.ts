@@ -40,7 +40,7 @@ const readError = (value: unknown): RpcFailure | null => {
 };
 
 /** Null: it is no message of JSON-RPC 2.0, or a batch, which no revision that is spoken here has. */
-export const readMessage = (value: unknown): RpcMessage | null => {
+const readMessage = (value: unknown): RpcMessage | null => {
   if (!isRecord(value) || value['jsonrpc'] !== '2.0') return null;
   const { id, method, params } = value;
   if (typeof method === 'string') {

@@ -54,4 +54,4 @@ export const metaKey = {
 } as const;
 
 /** Name of the extension for calls that take long. */
-export const tasksExtension = 'io.modelcontextprotocol/tasks';
+const tasksExtension = 'io.modelcontextprotocol/tasks';
