@@ -139,8 +139,9 @@ export const createSendMessage = (deps: SendMessageDeps) => {
       const { stopReason } = run;
       if (stopReason?.kind === 'fail' && stopReason.failure.type === notAdmitted)
         throw failureError(stopReason.failure, run.id);
-      // Nobody could ever ask for a task that is not stored.
+      // Nobody could ever ask for a task that is not stored, and its caller is told that there is none: it gets no row later.
       if (run.log.storedNext === 0) {
+        run.log.discardOpening();
         runs.abandon(context, run);
         throw new AcpError('store-unavailable', 'The store takes no writes now, and no task was made.');
       }
