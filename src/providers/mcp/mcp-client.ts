@@ -1,3 +1,4 @@
+import { handshakeVersions, mcpCodes, mcpMeta, statelessVersion } from '../../contract/mcp.ts';
 import { isRecord } from '../../contract/record.ts';
 import type { OutboundHttp } from '../http/outbound.ts';
 import { OutboundError } from '../http/outbound-error.ts';
@@ -7,15 +8,7 @@ import { McpFailure } from './mcp-failure.ts';
 import { type ChosenVersion, handshake, versionOfDiscovery, versionOfFailure } from './negotiation.ts';
 import { openSseChannel } from './sse-channel.ts';
 import { encodeHeaderValue } from './wire/header-value.ts';
-import {
-  handshakeVersions,
-  type McpGeneration,
-  mcpHeader,
-  metaKey,
-  rpcError,
-  statelessVersion,
-  twoEndpointVersion,
-} from './wire/protocol.ts';
+import { type McpGeneration, mcpHeader, twoEndpointVersion } from './wire/protocol.ts';
 
 /** A server as it is to be reached. */
 export interface McpTarget {
@@ -109,7 +102,7 @@ const noSession: ReadonlySet<number | null> = new Set([-32000, -32001]);
 
 /** Whether a server has refused a request for how it was spoken to: it has not looked at what was asked. */
 const refusesManner = ({ sessionId }: Connection, { kind, code, status }: McpFailure): boolean => {
-  if (kind === 'rpc' && code === rpcError.unsupportedVersion) return true;
+  if (kind === 'rpc' && code === mcpCodes.unsupportedVersion) return true;
   if (kind === 'http' && gone.has(status)) return true;
   if (kind !== 'rpc') return false;
   if (sessionId !== null && status === 404) return true;
@@ -127,9 +120,9 @@ export const createMcpClient = (target: McpTarget, deps: McpClientDeps): McpClie
     return { ...target.headers, ...(authorization === null ? {} : { authorization }) };
   };
   const meta = (version: string, traceparent?: string) => ({
-    [metaKey.version]: version,
-    [metaKey.clientInfo]: deps.clientInfo,
-    [metaKey.clientCapabilities]: {},
+    [mcpMeta.protocolVersion]: version,
+    [mcpMeta.clientInfo]: deps.clientInfo,
+    [mcpMeta.clientCapabilities]: {},
     ...(traceparent === undefined ? {} : { traceparent }),
   });
 
@@ -246,7 +239,7 @@ export const createMcpClient = (target: McpTarget, deps: McpClientDeps): McpClie
           generation: 'Stateless',
           version: statelessVersion,
           sessionId: null,
-          serverName: nameOf(record(result['_meta'])[metaKey.serverInfo] ?? result['serverInfo']),
+          serverName: nameOf(record(result['_meta'])[mcpMeta.serverInfo] ?? result['serverInfo']),
           capabilities: record(result['capabilities']),
         };
     } catch (error) {

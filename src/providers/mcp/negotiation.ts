@@ -1,6 +1,8 @@
+import { rpcCodes } from '../../contract/json-rpc.ts';
+import { handshakeVersions, mcpCodes, newestHandshakeVersion, statelessVersion } from '../../contract/mcp.ts';
 import { isRecord } from '../../contract/record.ts';
 import { McpFailure } from './mcp-failure.ts';
-import { handshakeVersions, type McpGeneration, newestHandshake, rpcError, statelessVersion } from './wire/protocol.ts';
+import type { McpGeneration } from './wire/protocol.ts';
 
 /** Which generation a server is spoken to in, and the version that is asked for. */
 export interface ChosenVersion {
@@ -9,7 +11,7 @@ export interface ChosenVersion {
 }
 
 const stateless: ChosenVersion = { generation: 'Stateless', version: statelessVersion };
-export const handshake: ChosenVersion = { generation: 'Handshake', version: newestHandshake };
+export const handshake: ChosenVersion = { generation: 'Handshake', version: newestHandshakeVersion };
 
 /** The newest version of a list that is spoken here. Throws McpFailure for a list without one. */
 const commonVersion = (supported: readonly unknown[]): ChosenVersion => {
@@ -20,16 +22,16 @@ const commonVersion = (supported: readonly unknown[]): ChosenVersion => {
 };
 
 const modern: ReadonlySet<number | null> = new Set([
-  rpcError.headerMismatch,
-  rpcError.missingCapability,
-  rpcError.unsupportedVersion,
+  mcpCodes.headerMismatch,
+  mcpCodes.missingClientCapability,
+  mcpCodes.unsupportedVersion,
 ]);
 const unknownToOld: ReadonlySet<number | null> = new Set([400, 404, 405]);
 // What servers of the handshake generation say of a method that they do not know, each after its library.
 const unknownMethod: ReadonlySet<number | null> = new Set([
-  rpcError.methodNotFound,
-  rpcError.invalidParams,
-  rpcError.invalidRequest,
+  rpcCodes.methodNotFound,
+  rpcCodes.invalidParams,
+  rpcCodes.invalidRequest,
 ]);
 
 /** What the answer to `server/discover` says. Throws McpFailure for one that says nothing. */
@@ -41,12 +43,12 @@ export const versionOfDiscovery = (result: Readonly<Record<string, unknown>>): C
 
 /** What a failed `server/discover` says of the server; null: nothing, and the failure stands. Throws McpFailure for a server without a common version. */
 export const versionOfFailure = ({ kind, code, status, data }: McpFailure): ChosenVersion | null => {
-  if (kind === 'rpc' && code === rpcError.unsupportedVersion) {
+  if (kind === 'rpc' && code === mcpCodes.unsupportedVersion) {
     const supported = isRecord(data) ? data['supported'] : undefined;
     return Array.isArray(supported) ? commonVersion(supported) : null;
   }
   if (kind === 'rpc' && modern.has(code)) return null;
   if (kind === 'rpc' && (status === null || status === 200)) return unknownMethod.has(code) ? handshake : null;
-  if (kind === 'rpc' && code === rpcError.methodNotFound) return handshake;
+  if (kind === 'rpc' && code === rpcCodes.methodNotFound) return handshake;
   return (kind === 'rpc' || kind === 'http') && unknownToOld.has(status) ? handshake : null;
 };
