@@ -14,7 +14,26 @@ describe('the command line', () => {
     const known = operationEntries(operations).map(({ id }) => id);
     assert.deepEqual(
       known.filter((id) => !reached.has(id)),
-      ['mcpEndpoint.call', 'mcpEndpoint.resource'],
+      [
+        'a2a.card',
+        'a2a.call',
+        'mcpEndpoint.call',
+        'mcpEndpoint.resource',
+        'openAiModels.list',
+        'openAiModels.get',
+        'chatCompletions.create',
+        'responses.create',
+        'responses.get',
+        'responses.remove',
+        'responses.cancel',
+        'responses.inputItems',
+        'conversations.create',
+        'conversations.get',
+        'conversations.update',
+        'conversations.remove',
+        'conversations.items',
+        'conversations.item',
+      ],
     );
     assert.deepEqual(
       [...reached].filter((id) => !known.includes(id)),

@@ -1,5 +1,6 @@
 import assert from 'node:assert/strict';
-import { forEachService } from '../../support/app.ts';
+import type { TestContext } from 'node:test';
+import { forEachDurableService, forEachService, type OpenApp } from '../../support/app.ts';
 import { generations, officialServer } from '../../support/mcp/mcp-server.ts';
 import { runJson, start } from '../runs/run-calls.ts';
 import {
@@ -93,8 +94,10 @@ forEachService('MCP-17 a remote tool needs approval unless its server says other
   assert.equal(server.asked.filter(({ method }) => method === 'tools/call').length, 0);
 });
 
-forEachService('MCP-20 what a server says of its failure reaches neither the model nor a row', async (open, t) => {
-  const foreign = 'secret words of the server';
+const foreign = 'secret words of the server';
+
+/** A service in which a tool has failed in each way that a server knows. */
+const failedEachWay = async (open: OpenApp, t: TestContext) => {
   const server = await rawServer(t, withTools([tool('look')]));
   const app = await open(mcpSetup({ script: callsTool('weather_look') }));
   await connected(app.client, server.endpoint, unasked);
@@ -124,7 +127,17 @@ forEachService('MCP-20 what a server says of its failure reaches neither the mod
     const [call] = (await app.client.runs.tools({ params: { runId } })).body;
     assert.deepEqual([call?.succeeded, call?.error], [false, told]);
   }
-  assert.ok(!(await app.store.text()).includes(foreign));
+  return app;
+};
+
+forEachService('MCP-20 what a server says of its failure does not reach the model', async (open, t) => {
+  await failedEachWay(open, t);
+});
+
+forEachDurableService('MCP-20 what a server says of its failure is in no row', async (open, t) => {
+  const app = await failedEachWay(open, t);
+  const rows = await app.store.text();
+  assert.ok(rows.includes('weather answered -32000') && !rows.includes(foreign));
 });
 
 forEachService(
@@ -314,6 +327,19 @@ forEachService('MCP-35 a stateless request says what it is about in its headers'
   assert.equal(meta['io.modelcontextprotocol/protocolVersion'], '2026-07-28');
   assert.deepEqual(meta['io.modelcontextprotocol/clientCapabilities'], {});
   assert.equal(meta['io.modelcontextprotocol/clientInfo'].name, 'acp');
+});
+
+forEachDurableService('MCP-35 the credential of a server is sent, and is in no row', async (open, t) => {
+  const server = await rawServer(t, withTools([tool('look')]));
+  const app = await open(mcpSetup({ script: callsTool('weather_look') }));
+  await connected(app.client, server.endpoint, {
+    ...unasked,
+    authorizationConfigurationKey: 'Service:McpSecrets:weather',
+  });
+  await app.createAgent({ name: 'helper', toolNames: ['weather_look'] });
+  await runJson(app.client, 'helper', 'Hi');
+  const call = server.asked.find(({ method }) => method === 'tools/call');
+  assert.equal(call?.request.headers.authorization, 'Bearer s3cret-of-the-weather');
   assert.ok(!(await app.store.text()).includes('s3cret-of-the-weather'));
 });
 
