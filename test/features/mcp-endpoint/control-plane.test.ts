@@ -2,13 +2,13 @@ import assert from 'node:assert/strict';
 import { Client, StreamableHTTPClientTransport } from '@modelcontextprotocol/client';
 import { Client as HandshakeClient } from '@modelcontextprotocol/sdk/client/index.js';
 import { StreamableHTTPClientTransport as HandshakeTransport } from '@modelcontextprotocol/sdk/client/streamableHttp.js';
-import { overHttp } from '../../support/app.ts';
+import { forEachHttpService } from '../../support/app.ts';
 import { errorOf, keyFor, openMcp, resultOf, stateless } from './mcp-world.ts';
 
 const shapesOf = (result: Record<string, unknown>) =>
   result['tools'] as { name: string; annotations?: { readOnlyHint: boolean; destructiveHint: boolean } }[];
 
-overHttp('MCP-42 without a word of the host there is no endpoint', async (open) => {
+forEachHttpService('MCP-42 without a word of the host there is no endpoint', async (open) => {
   const app = await open({});
   assert.equal((await stateless(app, 'server/discover')).status, 404);
   assert.equal((await fetch(`${app.url}/mcp`)).status, 404);
@@ -17,7 +17,7 @@ overHttp('MCP-42 without a word of the host there is no endpoint', async (open) 
   assert.equal((await fetch(`${moved.url}/tools`)).status, 405);
 });
 
-overHttp(
+forEachHttpService(
   'SEC-19 operations are tools of those who may call them, with the same dispatch and the same audit',
   async (open) => {
     const mode = (ControlPlane: string) => ({ host: { McpServer: { Agents: ['helper'], ControlPlane } } });
@@ -53,7 +53,7 @@ overHttp(
   },
 );
 
-overHttp('MCP-46 the official clients of both generations list and call, unchanged', async (open) => {
+forEachHttpService('MCP-46 the official clients of both generations list and call, unchanged', async (open) => {
   const app = await openMcp(open);
   const url = new URL(`${app.url}/mcp`);
   const older = new HandshakeClient({ name: 'test', version: '1' });

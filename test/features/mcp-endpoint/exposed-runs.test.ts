@@ -1,5 +1,5 @@
 import assert from 'node:assert/strict';
-import { overHttp } from '../../support/app.ts';
+import { forEachHttpService } from '../../support/app.ts';
 import { eventually } from '../../support/eventually.ts';
 import {
   errorOf,
@@ -32,7 +32,7 @@ const guarded = {
 const call = (name: string, args: object = { message: 'Hi' }) => ({ name, arguments: args });
 const contentOf = (result: Record<string, unknown>) => result['structuredContent'] as Record<string, unknown>;
 
-overHttp(
+forEachHttpService(
   'MCP-42 MCP-43 only agents of the allowlist are tools, and none in whose runs somebody would be asked',
   async (open) => {
     const app = await openMcp(open, {
@@ -60,7 +60,7 @@ overHttp(
   },
 );
 
-overHttp(
+forEachHttpService(
   'MCP-44 MCP-52 the caller needs ExternalInvoke, the run is its own, and a session is for who opened it here',
   async (open) => {
     const app = await openMcp(open);
@@ -100,7 +100,7 @@ overHttp(
   },
 );
 
-overHttp('MCP-53 a call that a policy wants decided fails in words, and the run goes on', async (open) => {
+forEachHttpService('MCP-53 a call that a policy wants decided fails in words, and the run goes on', async (open) => {
   const calls = { tool: 0 };
   const app = await openMcp(open, {
     agents: [{ name: 'helper', toolNames: ['free'] }],
@@ -131,68 +131,71 @@ overHttp('MCP-53 a call that a policy wants decided fails in words, and the run 
   assert.match(tool?.error ?? '', /^approval-not-available/);
 });
 
-overHttp('MCP-54 MCP-55 a run that outlives the wait is a task of its caller alone, with its end', async (open) => {
-  const held = heldTool();
-  const app = await openMcp(open, {
-    agents: unattended,
-    tools: [held.tool, guarded as never],
-    script: holdingScript,
-    host: { McpServer: { Agents: ['holder'], Tasks: { InlineWait: '0s' } } },
-  });
-  const [key, other] = [await keyFor(app, 'one'), await keyFor(app, 'two')];
-  const own = { token: key, capabilities: tasksCapability };
-  const asked = resultOf(await stateless(app, 'tools/call', call('holder', { message: 'wait' }), own));
-  const taskId = String(asked['taskId']);
-  assert.deepEqual(
-    [asked['resultType'], asked['status'], asked['ttlMs'], asked['pollIntervalMs']],
-    ['task', 'working', 86_400_000, 2000],
-  );
-  const task = (id = taskId, as: object = own) => stateless(app, 'tasks/get', { taskId: id }, as);
-  assert.equal(resultOf(await task())['status'], 'working');
-  assert.deepEqual(errorOf(await task(taskId, { ...own, token: other })), [400, -32602], 'of another key');
-  assert.deepEqual(errorOf(await task(taskId, { capabilities: tasksCapability })), [400, -32602], 'of nobody');
-  const undeclared = await task(taskId, { token: key });
-  assert.deepEqual(errorOf(undeclared), [400, -32021]);
-  assert.deepEqual(undeclared.body.error?.data, { requiredCapabilities: tasksCapability });
-  assert.deepEqual(errorOf(await task('nothing')), [400, -32602]);
-  const run = (
-    await app.client.runs.start({
-      params: { name: 'helper' },
-      query: {},
-      headers: {},
-      body: { message: 'Hi', stream: false },
-    })
-  ).body;
-  assert.deepEqual(errorOf(await task((run as { runId: string }).runId)), [400, -32602], 'a run is no task');
-  resultOf(await stateless(app, 'tasks/update', { taskId, inputResponses: { x: {} } }, own));
-  await held.entered;
-  held.letGo();
-  await eventually('the task ends', async () => resultOf(await task())['status'] === 'completed');
-  const done = resultOf(await task());
-  assert.equal(done['resultType'], 'complete');
-  const result = done['result'] as Record<string, unknown>;
-  assert.deepEqual(result['content'], [{ type: 'text', text: 'Hello.' }]);
-  assert.equal(contentOf(result)['runId'], taskId);
-  const canceled = await stateless(app, 'tasks/cancel', { taskId }, own);
-  assert.deepEqual(
-    Object.keys(resultOf(canceled)).sort(),
-    ['_meta', 'resultType'],
-    'a task that is over is acknowledged',
-  );
-  assert.equal(resultOf(await task())['status'], 'completed');
-  const second = resultOf(await stateless(app, 'tools/call', call('holder', { message: 'wait' }), own));
-  for (let times = 0; times < 2; times += 1)
-    resultOf(await stateless(app, 'tasks/cancel', { taskId: second['taskId'] }, own));
-  await eventually('the other one is canceled', async () => {
-    const { status } = resultOf(await task(String(second['taskId'])));
-    return status === 'cancelled' || status === 'completed';
-  });
-  await app.clock.jump(25 * 3_600_000);
-  assert.deepEqual(errorOf(await task()), [400, -32602], 'its time is over');
-  assert.equal((await app.client.runs.get({ params: { runId: taskId } })).body.status, 'Completed', 'the run stays');
-});
+forEachHttpService(
+  'MCP-54 MCP-55 a run that outlives the wait is a task of its caller alone, with its end',
+  async (open) => {
+    const held = heldTool();
+    const app = await openMcp(open, {
+      agents: unattended,
+      tools: [held.tool, guarded as never],
+      script: holdingScript,
+      host: { McpServer: { Agents: ['holder'], Tasks: { InlineWait: '0s' } } },
+    });
+    const [key, other] = [await keyFor(app, 'one'), await keyFor(app, 'two')];
+    const own = { token: key, capabilities: tasksCapability };
+    const asked = resultOf(await stateless(app, 'tools/call', call('holder', { message: 'wait' }), own));
+    const taskId = String(asked['taskId']);
+    assert.deepEqual(
+      [asked['resultType'], asked['status'], asked['ttlMs'], asked['pollIntervalMs']],
+      ['task', 'working', 86_400_000, 2000],
+    );
+    const task = (id = taskId, as: object = own) => stateless(app, 'tasks/get', { taskId: id }, as);
+    assert.equal(resultOf(await task())['status'], 'working');
+    assert.deepEqual(errorOf(await task(taskId, { ...own, token: other })), [400, -32602], 'of another key');
+    assert.deepEqual(errorOf(await task(taskId, { capabilities: tasksCapability })), [400, -32602], 'of nobody');
+    const undeclared = await task(taskId, { token: key });
+    assert.deepEqual(errorOf(undeclared), [400, -32021]);
+    assert.deepEqual(undeclared.body.error?.data, { requiredCapabilities: tasksCapability });
+    assert.deepEqual(errorOf(await task('nothing')), [400, -32602]);
+    const run = (
+      await app.client.runs.start({
+        params: { name: 'helper' },
+        query: {},
+        headers: {},
+        body: { message: 'Hi', stream: false },
+      })
+    ).body;
+    assert.deepEqual(errorOf(await task((run as { runId: string }).runId)), [400, -32602], 'a run is no task');
+    resultOf(await stateless(app, 'tasks/update', { taskId, inputResponses: { x: {} } }, own));
+    await held.entered;
+    held.letGo();
+    await eventually('the task ends', async () => resultOf(await task())['status'] === 'completed');
+    const done = resultOf(await task());
+    assert.equal(done['resultType'], 'complete');
+    const result = done['result'] as Record<string, unknown>;
+    assert.deepEqual(result['content'], [{ type: 'text', text: 'Hello.' }]);
+    assert.equal(contentOf(result)['runId'], taskId);
+    const canceled = await stateless(app, 'tasks/cancel', { taskId }, own);
+    assert.deepEqual(
+      Object.keys(resultOf(canceled)).sort(),
+      ['_meta', 'resultType'],
+      'a task that is over is acknowledged',
+    );
+    assert.equal(resultOf(await task())['status'], 'completed');
+    const second = resultOf(await stateless(app, 'tools/call', call('holder', { message: 'wait' }), own));
+    for (let times = 0; times < 2; times += 1)
+      resultOf(await stateless(app, 'tasks/cancel', { taskId: second['taskId'] }, own));
+    await eventually('the other one is canceled', async () => {
+      const { status } = resultOf(await task(String(second['taskId'])));
+      return status === 'cancelled' || status === 'completed';
+    });
+    await app.clock.jump(25 * 3_600_000);
+    assert.deepEqual(errorOf(await task()), [400, -32602], 'its time is over');
+    assert.equal((await app.client.runs.get({ params: { runId: taskId } })).body.status, 'Completed', 'the run stays');
+  },
+);
 
-overHttp(
+forEachHttpService(
   'MCP-56 MCP-57 progress is counted without content, and who leaves before a handle ends the run',
   async (open) => {
     const held = heldTool();
@@ -238,78 +241,84 @@ overHttp(
   },
 );
 
-overHttp('MCP-46 MCP-47 MCP-56 a handshake gives no session, and only its cancellation ends a call', async (open) => {
-  const held = heldTool();
-  const app = await openMcp(open, {
-    agents: unattended,
-    tools: [held.tool, guarded as never],
-    script: holdingScript,
-    host: { McpServer: { Agents: ['holder'] } },
-  });
-  for (const [asked, given] of [
-    ['2025-11-25', '2025-11-25'],
-    ['2025-06-18', '2025-06-18'],
-    ['2025-03-26', '2025-03-26'],
-    ['2024-11-05', '2025-11-25'],
-    ['2026-07-28', '2025-11-25'],
-  ]) {
-    const reply = await handshake(
-      app,
-      'initialize',
-      { protocolVersion: asked, capabilities: {} },
-      { headers: { 'mcp-protocol-version': null } },
+forEachHttpService(
+  'MCP-46 MCP-47 MCP-56 a handshake gives no session, and only its cancellation ends a call',
+  async (open) => {
+    const held = heldTool();
+    const app = await openMcp(open, {
+      agents: unattended,
+      tools: [held.tool, guarded as never],
+      script: holdingScript,
+      host: { McpServer: { Agents: ['holder'] } },
+    });
+    for (const [asked, given] of [
+      ['2025-11-25', '2025-11-25'],
+      ['2025-06-18', '2025-06-18'],
+      ['2025-03-26', '2025-03-26'],
+      ['2024-11-05', '2025-11-25'],
+      ['2026-07-28', '2025-11-25'],
+    ]) {
+      const reply = await handshake(
+        app,
+        'initialize',
+        { protocolVersion: asked, capabilities: {} },
+        { headers: { 'mcp-protocol-version': null } },
+      );
+      assert.equal(resultOf(reply)['protocolVersion'], given);
+      assert.equal(reply.headers.get('mcp-session-id'), null);
+    }
+    assert.deepEqual(resultOf(await handshake(app, 'ping')), {});
+    assert.equal((await notify(app, 'notifications/initialized', {})).status, 202);
+    assert.deepEqual(errorOf(await handshake(app, 'prompts/list')), [200, -32601]);
+    assert.deepEqual(errorOf(await handshake(app, 'tools/call', call('nobody'))), [200, -32602]);
+    assert.deepEqual(
+      errorOf(await handshake(app, 'ping', {}, { headers: { 'mcp-protocol-version': '2019-01-01' } })),
+      [400, -32600],
     );
-    assert.equal(resultOf(reply)['protocolVersion'], given);
-    assert.equal(reply.headers.get('mcp-session-id'), null);
-  }
-  assert.deepEqual(resultOf(await handshake(app, 'ping')), {});
-  assert.equal((await notify(app, 'notifications/initialized', {})).status, 202);
-  assert.deepEqual(errorOf(await handshake(app, 'prompts/list')), [200, -32601]);
-  assert.deepEqual(errorOf(await handshake(app, 'tools/call', call('nobody'))), [200, -32602]);
-  assert.deepEqual(
-    errorOf(await handshake(app, 'ping', {}, { headers: { 'mcp-protocol-version': '2019-01-01' } })),
-    [400, -32600],
-  );
-  const leaving = new AbortController();
-  const left = handshake(app, 'tools/call', call('holder', { message: 'wait' }), { id: 5, signal: leaving.signal });
-  await held.entered;
-  leaving.abort();
-  await left.catch(() => undefined);
-  const status = async () => (await app.client.runs.list({ query: {} })).body[0]?.status;
-  await notify(app, 'notifications/cancelled', { requestId: 6 });
-  assert.equal(await status(), 'Running', 'another request does not end it');
-  assert.equal((await notify(app, 'notifications/cancelled', { requestId: 5 })).status, 202);
-  await eventually('the run is canceled', async () => (await status()) === 'Canceled');
-});
+    const leaving = new AbortController();
+    const left = handshake(app, 'tools/call', call('holder', { message: 'wait' }), { id: 5, signal: leaving.signal });
+    await held.entered;
+    leaving.abort();
+    await left.catch(() => undefined);
+    const status = async () => (await app.client.runs.list({ query: {} })).body[0]?.status;
+    await notify(app, 'notifications/cancelled', { requestId: 6 });
+    assert.equal(await status(), 'Running', 'another request does not end it');
+    assert.equal((await notify(app, 'notifications/cancelled', { requestId: 5 })).status, 202);
+    await eventually('the run is canceled', async () => (await status()) === 'Canceled');
+  },
+);
 
-overHttp('MCP-51 a stream tells first what it honours, then that, and ends with the service', async (open) => {
-  const app = await openMcp(open, { agents: [], host: { McpServer: { Agents: ['helper'] } } });
-  const listen = statelessRequest(
-    'subscriptions/listen',
-    { notifications: { toolsListChanged: true, promptsListChanged: true, taskIds: ['x'] } },
-    { id: 'sub' },
-  );
-  assert.equal(
-    (await post(app, listen.body, { headers: { ...listen.headers, accept: 'application/json' } })).status,
-    406,
-  );
-  const messages = messagesOf(await post(app, listen.body, { headers: listen.headers }));
-  const Meta = { 'io.modelcontextprotocol/subscriptionId': 'sub' };
-  assert.deepEqual((await messages.next()).value, {
-    jsonrpc: '2.0',
-    method: 'notifications/subscriptions/acknowledged',
-    params: { notifications: { toolsListChanged: true }, _meta: Meta },
-  });
-  await app.createAgent({ name: 'helper' });
-  await app.clock.advance(2000);
-  assert.deepEqual((await messages.next()).value, {
-    jsonrpc: '2.0',
-    method: 'notifications/tools/list_changed',
-    params: { _meta: Meta },
-  });
-  const closing = app.close();
-  const last = (await messages.next()).value as { id: string; result: Record<string, unknown> };
-  assert.deepEqual([last.id, last.result['resultType']], ['sub', 'complete']);
-  assert.equal((await messages.next()).done, true);
-  await closing;
-});
+forEachHttpService(
+  'MCP-51 a stream tells first what it honours, then that, and ends with the service',
+  async (open) => {
+    const app = await openMcp(open, { agents: [], host: { McpServer: { Agents: ['helper'] } } });
+    const listen = statelessRequest(
+      'subscriptions/listen',
+      { notifications: { toolsListChanged: true, promptsListChanged: true, taskIds: ['x'] } },
+      { id: 'sub' },
+    );
+    assert.equal(
+      (await post(app, listen.body, { headers: { ...listen.headers, accept: 'application/json' } })).status,
+      406,
+    );
+    const messages = messagesOf(await post(app, listen.body, { headers: listen.headers }));
+    const Meta = { 'io.modelcontextprotocol/subscriptionId': 'sub' };
+    assert.deepEqual((await messages.next()).value, {
+      jsonrpc: '2.0',
+      method: 'notifications/subscriptions/acknowledged',
+      params: { notifications: { toolsListChanged: true }, _meta: Meta },
+    });
+    await app.createAgent({ name: 'helper' });
+    await app.clock.advance(2000);
+    assert.deepEqual((await messages.next()).value, {
+      jsonrpc: '2.0',
+      method: 'notifications/tools/list_changed',
+      params: { _meta: Meta },
+    });
+    const closing = app.close();
+    const last = (await messages.next()).value as { id: string; result: Record<string, unknown> };
+    assert.deepEqual([last.id, last.result['resultType']], ['sub', 'complete']);
+    assert.equal((await messages.next()).done, true);
+    await closing;
+  },
+);

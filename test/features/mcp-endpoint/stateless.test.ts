@@ -1,5 +1,5 @@
 import assert from 'node:assert/strict';
-import { overHttp } from '../../support/app.ts';
+import { forEachHttpService } from '../../support/app.ts';
 import { errorOf, openMcp, post, resultOf, stateless, statelessRequest } from './mcp-world.ts';
 
 const meta = {
@@ -7,7 +7,7 @@ const meta = {
   'io.modelcontextprotocol/clientCapabilities': {},
 };
 
-overHttp('MCP-50 discovery names one version, what is offered, and who answers', async (open) => {
+forEachHttpService('MCP-50 discovery names one version, what is offered, and who answers', async (open) => {
   const app = await openMcp(open);
   const result = resultOf(await stateless(app, 'server/discover'));
   assert.deepEqual(result['supportedVersions'], ['2026-07-28']);
@@ -24,7 +24,7 @@ overHttp('MCP-50 discovery names one version, what is offered, and who answers',
   assert.deepEqual(errorOf(await stateless(off, 'tasks/get', { taskId: 'x' })), [404, -32601]);
 });
 
-overHttp('MCP-50 the list is sorted, and comes in pages of 100 with a cursor of ours alone', async (open) => {
+forEachHttpService('MCP-50 the list is sorted, and comes in pages of 100 with a cursor of ours alone', async (open) => {
   const names = Array.from({ length: 101 }, (_, index) => `a${String(index).padStart(3, '0')}`);
   const agents = names.toReversed().map((name) => ({ name }));
   const app = await openMcp(open, { agents, host: { McpServer: { Agents: names.toReversed() } } });
@@ -39,7 +39,7 @@ overHttp('MCP-50 the list is sorted, and comes in pages of 100 with a cursor of 
     assert.deepEqual(errorOf(await stateless(app, 'tools/list', { cursor })), [400, -32602], String(cursor));
 });
 
-overHttp('MCP-48 what a request must say of itself, in the order of the protocol', async (open) => {
+forEachHttpService('MCP-48 what a request must say of itself, in the order of the protocol', async (open) => {
   const app = await openMcp(open);
   const ask = (method: string, _meta: object | undefined, headers: Record<string, string | null> = {}, more = {}) =>
     stateless(app, method, { ...more, _meta: _meta ?? null }, { headers });
@@ -89,7 +89,7 @@ overHttp('MCP-48 what a request must say of itself, in the order of the protocol
   assert.deepEqual(errorOf(await ask('tools/call', meta, {}, { arguments: {} })), [400, -32602], 'without a name');
 });
 
-overHttp('MCP-48 what is no message is refused in both generations', async (open) => {
+forEachHttpService('MCP-48 what is no message is refused in both generations', async (open) => {
   const app = await openMcp(open);
   const one = statelessRequest('server/discover');
   for (const headers of [one.headers, {}]) {
@@ -110,7 +110,7 @@ overHttp('MCP-48 what is no message is refused in both generations', async (open
   }
 });
 
-overHttp('MCP-49 origins, types and sizes are refused by HTTP, before a word is read', async (open) => {
+forEachHttpService('MCP-49 origins, types and sizes are refused by HTTP, before a word is read', async (open) => {
   const app = await openMcp(open, { host: { AllowedOrigins: ['https://tools.example'] } });
   const { body, headers } = statelessRequest('server/discover');
   const status = async (more: Record<string, string | null>, text = body) =>
