@@ -10,7 +10,7 @@ import process from 'node:process';
 import { pinnedNode, root } from '../bin/setup.mjs';
 
 const variable = 'ACP_TEST_POSTGRES';
-const onStores = /\b(?:forEach(?:Durable|Shared)?(?:Store|Service)|testStores|durableStores|findPostgres)\b/;
+const onStores = /\b(?:forEach(?:Durable|Shared|Owned|Http)?(?:Store|Service)|testStores|durableStores|findPostgres)\b/;
 const imported = /^(?:import|export)\b[^;]*?\bfrom '(\.[^']+)'/gm;
 /** They have those names for others. */
 const support = ['test/support/app.ts', 'test/support/store.ts'];
