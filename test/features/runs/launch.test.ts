@@ -171,6 +171,14 @@ const inSession: LaunchRequest = {
   work: null,
 };
 
+const limits = {
+  maxDepth: 1,
+  maxTotalTokens: 1,
+  maxTotalRuns: 1,
+  maxTotalCostMicros: null,
+  maxDurationMs: null,
+};
+
 const asked = {
   'request, as stream or JSON': inSession,
   'request with answers': {
@@ -185,12 +193,21 @@ const asked = {
     isStreaming: false,
     arriving: { attribution: { userId: null, labels: { source: 'trigger' } }, stored: () => [], flow: null },
   },
+  'call over a protocol': { ...inSession, isStreaming: false, exposed: { limits, labels: {} } },
   judge: {
     ...inSession,
     kind: 'judge',
     body: {},
     target: { userId: 'u' },
     work: async () => ({ kind: 'Eval', agent, parameters: {} }),
+  },
+  'request of the OpenAI API': {
+    ...inSession,
+    body: { sessionId: 's' },
+    outside: {
+      adjusted: (agent) => agent,
+      parts: async () => ({ body: { message: 'Hi.', sessionId: 's' }, given: null, opening: [] }),
+    },
   },
   replay: { ...inSession, kind: 'replay', body: {}, target: {}, work: async () => ({ agent, parameters: {} }) },
   'item of a batch': { ...inSession, isStreaming: false },
@@ -289,7 +306,31 @@ const rows: Readonly<Record<string, readonly string[]>> = {
     'row and job',
     'settle',
   ],
+  'call over a protocol': [
+    'authorise',
+    'owner',
+    'stops',
+    'quota, waiting',
+    'stops',
+    'session, checked',
+    'preflight',
+    'session, taken',
+    'start',
+    'settle',
+  ],
   judge: ['authorise', 'owner', 'stops', 'quota, waiting', 'stops', 'start', 'settle'],
+  'request of the OpenAI API': [
+    'authorise',
+    'owner',
+    'stops',
+    'quota, waiting',
+    'stops',
+    'session, checked',
+    'preflight',
+    'session, taken',
+    'start',
+    'settle',
+  ],
   replay: ['authorise', 'owner', 'stops', 'quota, waiting', 'stops', 'start', 'settle'],
   'item of a batch': [
     'authorise',
