@@ -52,8 +52,15 @@ const bodies: Readonly<Record<string, unknown>> = {
   'emergency.stop': { scope: 'Agent', agentName: 'nobody' },
   'emergency.resume': { scope: 'Agent', agentName: 'nobody' },
   'triggers.save': { targetName: 'nobody', secretConfigurationKey: 'Service:TriggerSecrets:made' },
+  'chatCompletions.create': { model: 'nobody', messages: [{ role: 'user', content: 'Hello' }] },
+  'responses.create': { model: 'nobody', input: 'Hello' },
+  'conversations.create': {},
+  'conversations.update': { metadata: {} },
   'keys.create': { name: 'made', scopes: ['RunsRead'], role: 'Reader' },
 };
+
+/** What an operation asks for behind its path. */
+const queries: Readonly<Record<string, string>> = { 'mcpServers.readResource': '?uri=file:///nothing' };
 
 /** Operations to which no id is unknown: they make what is not there, or answer without it. */
 const upserts: ReadonlySet<string> = new Set([
@@ -88,7 +95,7 @@ const call = (
   const params = { ...unknownParams(entry), ...overrides.params };
   const path = operation.path.replace(/\{(\w+)\}/g, (_braces, name: string) => params[name] ?? '');
   const body = overrides.body ?? (operation.body === undefined ? undefined : JSON.stringify(bodyFor(entry.id, params)));
-  return fetch(url + path, {
+  return fetch(url + path + (queries[entry.id] ?? ''), {
     method: operation.method,
     headers: {
       ...(credential === null ? {} : { authorization: `Bearer ${credential}` }),
@@ -98,13 +105,33 @@ const call = (
   });
 };
 
-const problemOf = async (response: Response) => {
-  assert.equal(response.headers.get('content-type'), 'application/problem+json');
-  return (await response.json()) as { code: string; status: number; requestId: string; type: string };
+interface Refusal {
+  readonly code: string;
+  readonly [member: string]: unknown;
+}
+
+/** What an error says, in the envelope of its operation; OAI-1: that of /v1 has the code of a problem in snake case. */
+const problemOf = async ({ operation }: OperationEntry, response: Response): Promise<Refusal> => {
+  if (operation.envelope !== 'OpenAi') {
+    assert.equal(response.headers.get('content-type'), 'application/problem+json');
+    return (await response.json()) as Refusal;
+  }
+  assert.equal(response.headers.get('content-type'), 'application/json');
+  const body = (await response.json()) as { error: Refusal };
+  assert.deepEqual(Object.keys(body), ['error']);
+  assert.deepEqual(Object.keys(body.error).sort(), ['code', 'message', 'param', 'type']);
+  assert.match(body.error.code, /^[a-z]+(_[a-z]+)*$/);
+  return { ...body.error, code: body.error.code.replaceAll('_', '-') };
 };
 
 overHttp('SEC-12 SEC-19 authority of every operation', async (open, t) => {
-  const app = await open({ host: { AuthToken: token }, token });
+  // Doors of other protocols are there once an agent is named for them.
+  const door = { Agents: ['helper'] };
+  const app = await open({
+    host: { AuthToken: token, A2A: door, McpServer: door },
+    token,
+    agents: [{ name: 'helper' }],
+  });
   const keys = new Map<string, string>();
 
   const makeKey = async (name: string, role: Role, scopes: readonly ApiKeyScope[]): Promise<void> => {
@@ -133,7 +160,7 @@ overHttp('SEC-12 SEC-19 authority of every operation', async (open, t) => {
         assert.equal(response.status, 401);
         assert.equal(response.headers.get('www-authenticate'), 'Bearer');
       }
-      const [first, second] = [await problemOf(without), await problemOf(bad)];
+      const [first, second] = [await problemOf(entry, without), await problemOf(entry, bad)];
       assert.deepEqual({ ...first, requestId: '' }, { ...second, requestId: '' });
       assert.equal(first.code, 'unauthenticated');
     });
@@ -142,12 +169,12 @@ overHttp('SEC-12 SEC-19 authority of every operation', async (open, t) => {
       for (const low of roles.filter((candidate) => !roleAtLeast(candidate, role))) {
         const response = await call(app.url, entry, key(low));
         assert.equal(response.status, 403);
-        assert.equal((await problemOf(response)).code, 'insufficient-role');
+        assert.equal((await problemOf(entry, response)).code, 'insufficient-role');
       }
       for (const needed of [scope].flat()) {
         const response = await call(app.url, entry, key(`without ${needed}`));
         assert.equal(response.status, 403);
-        assert.equal((await problemOf(response)).code, 'insufficient-scope');
+        assert.equal((await problemOf(entry, response)).code, 'insufficient-scope');
       }
     });
 
@@ -162,7 +189,7 @@ overHttp('SEC-12 SEC-19 authority of every operation', async (open, t) => {
       await t.test(`${id}: an id that is not there is 404 with a problem`, async () => {
         const response = await call(app.url, entry, token);
         assert.equal(response.status, 404);
-        assert.match((await problemOf(response)).code, /not-found$/);
+        assert.match((await problemOf(entry, response)).code, /not-found$/);
       });
 
     // GRANT-1: while scripts are off the body is not even looked at.
@@ -170,10 +197,10 @@ overHttp('SEC-12 SEC-19 authority of every operation', async (open, t) => {
       await t.test(`${id}: a broken body is 400 and names what is wrong`, async () => {
         const malformed = await call(app.url, entry, token, { body: '{"message": ' });
         assert.equal(malformed.status, 400);
-        assert.equal((await problemOf(malformed)).code, 'malformed-json');
+        assert.equal((await problemOf(entry, malformed)).code, 'malformed-json');
         const wrong = await call(app.url, entry, token, { body: '[]' });
         assert.equal(wrong.status, 400);
-        assert.equal((await problemOf(wrong)).code, 'validation-failed');
+        assert.equal((await problemOf(entry, wrong)).code, 'validation-failed');
       });
   }
 });
@@ -200,13 +227,17 @@ overHttp('SEC-25 another tenant gets 404 for every id, with the body of an unkno
   assert.match(plaintextKey, /^acp_other_/);
 
   const { body: score } = await app.client.scores.save({ params: { runId }, body: { kind: 'Stars', value: 3 } });
-  const mine = { name: 'mine', runId, sessionId: 'mine', id: owned.body.record.id, scoreId: score.id };
+  const { body: response } = await app.client.responses.create({
+    body: { model: 'mine', input: 'Hello', conversation: 'talk' },
+  });
+  const openAi = { model: 'mine', responseId: response?.id ?? '', conversationId: 'talk' };
+  const mine = { ...openAi, name: 'mine', runId, sessionId: 'mine', id: owned.body.record.id, scoreId: score.id };
   const ofEntry: Record<string, Record<string, string>> = { 'runs.compare': { a: runId, b: runId } };
   for (const entry of entries.filter(({ id, operation }) => operation.params !== undefined && !upserts.has(id))) {
     const theirs = await call(app.url, entry, plaintextKey, { params: { ...mine, ...ofEntry[entry.id] } });
     const unknown = await call(app.url, entry, plaintextKey, { params: {} });
     assert.equal(theirs.status, 404, entry.id);
-    const [first, second] = [await problemOf(theirs), await problemOf(unknown)];
+    const [first, second] = [await problemOf(entry, theirs), await problemOf(entry, unknown)];
     assert.deepEqual(Object.keys(first), Object.keys(second), entry.id);
     assert.equal(first.code, second.code, entry.id);
   }
