@@ -85,7 +85,7 @@ forEachHttpService(
             name: 'helper',
             model: local,
             instructions: 'Speak {{language}}.',
-            parameters: [{ name: 'language', defaultValue: 'English' }],
+            parameters: [{ name: 'language', kind: 'Text', defaultValue: 'English' }],
           },
         ],
       }),
