@@ -88,12 +88,12 @@ forEachHttpService('OAI-13 instructions of a request come after those of the age
   const messages = [{ role: 'system', content: 'Speak Latin.' }, { role: 'developer', content: 'Be kind.' }, ...hello];
   assert.equal((await chat(app, { messages })).status, 200);
   const [system = '', ...rest] = conversation(app.simulator.lastRequest());
-  assert.match(system, /^system: Be brief\.[^]*Speak Latin\.[^]*Be kind\./);
+  assert.match(system, /^system: Be brief\..*Speak Latin\..*Be kind\./s);
   assert.deepEqual(rest, ['user: Hello']);
   const ask = (body: Json) =>
     send(app, '/responses', { model: 'helper', conversation: 'talk', input: 'Hello', ...body });
   assert.equal((await ask({ instructions: 'Speak Greek.' })).status, 200);
-  assert.match(conversation(app.simulator.lastRequest())[0] ?? '', /^system: Be brief\.[^]*Speak Greek\./);
+  assert.match(conversation(app.simulator.lastRequest())[0] ?? '', /^system: Be brief\..*Speak Greek\./s);
   app.simulator.enqueue(says('Hello.'));
   assert.equal((await ask({})).status, 200);
   assert.equal(conversation(app.simulator.lastRequest())[0], 'system: Be brief.');
@@ -141,7 +141,7 @@ forEachHttpService(
       frames.slice(-1),
     );
     const { error } = frames.at(-1) as { error: Json };
-  assert.equal(error['code'], 'provider_error');
+    assert.equal(error['code'], 'provider_error');
     const replayed = await send(app, '/responses', { model: 'helper', input: 'Hi', stream: true });
     assert.equal(replayed.headers.get('cache-control'), 'no-store');
     assert.equal(replayed.headers.get('x-accel-buffering'), 'no');
