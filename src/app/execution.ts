@@ -7,7 +7,6 @@ import { batchesFeature } from '../features/batches/index.ts';
 import { exposureFeature } from '../features/exposure/index.ts';
 import { guardsFeature } from '../features/guards/index.ts';
 import { idempotencyFeature } from '../features/idempotency/index.ts';
-import { groupedQueue, jobItemStore, jobStore } from '../features/jobs/index.ts';
 import { mcpServersFeature } from '../features/mcp-servers/index.ts';
 import { createFlowPlaces, groupedQueue, jobItemStore, jobStore } from '../features/jobs/index.ts';
 import { memoryFeature } from '../features/memory/index.ts';

@@ -1,5 +1,6 @@
 import assert from 'node:assert/strict';
 import { overHttp } from '../../support/app.ts';
+import { eventually } from '../../support/eventually.ts';
 import { message, openA2A, post, refusalOf, result, rpc, send, stream, type Wire, working } from './a2a-world.ts';
 
 const request = (more: object) => JSON.stringify({ jsonrpc: '2.0', id: 1, method: 'ListTasks', params: {}, ...more });
@@ -165,12 +166,11 @@ overHttp('A2A-26 a caller that goes away ends nothing, wherever it goes', async 
       headers: { accept: 'application/json, text/event-stream' },
     }).catch(() => null);
     const known = new Set(taken.map(({ id }) => id));
-    for (let found = false; !found; ) {
+    const task = await eventually<Promise<Wire>>('a task that is in progress', async () => {
       const { tasks } = await result(app, 'ListTasks', { status: 'TASK_STATE_WORKING' });
-      const task = tasks.find(({ id }: Wire) => !known.has(id));
-      found = task !== undefined;
-      if (found) taken.push(task);
-    }
+      return tasks.find(({ id }: Wire) => !known.has(id));
+    });
+    taken.push(task);
     gone.abort();
     await call;
   }
