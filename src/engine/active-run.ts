@@ -42,6 +42,8 @@ export interface RunJob {
   readonly maxAttempts: number;
   /** Fails the unit that it is part of once another worker has the job. */
   readonly held: Statement;
+  /** The same for an end that the store takes late: the worker may have ended the job by itself meanwhile. */
+  readonly heldLate: Statement;
   /** Says that the job is at work, with the start of the run; null: its worker has said so. */
   readonly begun: Statement | null;
   /** Ends the job with a run that has done its part; null: its worker does. */

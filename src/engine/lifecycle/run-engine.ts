@@ -1,8 +1,8 @@
 import type { Frame } from '../../contract/operation.ts';
 import { ChurningMap } from '../../core/churning-map.ts';
 import type { Timer } from '../../core/clock.ts';
-import { ConditionFailedError, type Statement } from '../../db/statement.ts';
-import { ActiveRun, type CancelCause, type RunOutcome, type RunPlan } from '../active-run.ts';
+import { ConditionFailedError } from '../../db/statement.ts';
+import { ActiveRun, type CancelCause, type RunJob, type RunOutcome, type RunPlan } from '../active-run.ts';
 import { guardedStart, refuseBlocked, TreeBudget, tellStart } from '../control/index.ts';
 import { createRunMetrics, ModelCallRecord, RunLog, RunTrace } from '../record/index.ts';
 import { RunFailure } from '../run-failure.ts';
@@ -111,8 +111,7 @@ const execute = async (run: ActiveRun, ports: EnginePorts, children: ChildCaller
 };
 
 /** A child writes while the job of its root is this worker's. */
-const heldOf = (plan: RunPlan): Statement | null =>
-  plan.parent === null ? (plan.job?.held ?? null) : heldOf(plan.parent.plan);
+const jobOf = (plan: RunPlan): RunJob | null => (plan.parent === null ? plan.job : jobOf(plan.parent.plan));
 
 const rootOf = ({ id, parent }: RunPlan): string => (parent === null ? id : parent.rootId);
 
@@ -140,7 +139,7 @@ export const createRunEngine = (outside: Omit<EnginePorts, 'metrics'>): RunEngin
   let stopped = false;
 
   const logFor = (plan: RunPlan): RunLog => {
-    const held = heldOf(plan);
+    const job = jobOf(plan);
     return new RunLog(
       {
         enqueue: (unit) => ports.enqueue(unit),
@@ -170,8 +169,9 @@ export const createRunEngine = (outside: Omit<EnginePorts, 'metrics'>): RunEngin
         recording: recording.enabled,
         recordMessageDeltas: recording.recordMessageDeltas && recordsDeltas,
         recordReasoningDeltas: recording.recordReasoningDeltas && recordsDeltas,
-        held,
-        open: shared === null || held !== null ? null : ports.journal.open(plan.tenantId, plan.id),
+        held: job?.held ?? null,
+        heldLate: job?.heldLate ?? null,
+        open: shared === null || job !== null ? null : ports.journal.open(plan.tenantId, plan.id),
       },
     );
   };

@@ -50,6 +50,8 @@ export interface RunLogOptions {
   readonly recordReasoningDeltas: boolean;
   /** Goes first in every unit, and fails it once the run's job is another worker's; null: the run has no job. */
   readonly held: Statement | null;
+  /** The same for an end that the store did not take when it happened. */
+  readonly heldLate: Statement | null;
   /**
    * Goes first in a unit without events, and fails it once the run was closed. With events the number of the first one does
    * that by itself: whoever closes a run writes its next event. Null: no other process does.

@@ -344,7 +344,7 @@ export class RunLog implements LazyUnit {
     if (lost !== null) {
       const recorded = this.#lastWords(closing, lost);
       if (always.length > 0 || recorded(this.#stored).length > 0)
-        this.#ports.closeLater(this.runId, { held: this.#options.held, always, recorded });
+        this.#ports.closeLater(this.runId, { held: this.#options.heldLate, always, recorded });
     }
     this.#finish();
     closing.resolve('closed');

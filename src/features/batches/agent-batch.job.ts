@@ -128,12 +128,14 @@ const createAttempt = (deps: AgentBatchDeps, job: QueuedJob, signal: AbortSignal
       work: null,
       item: {
         // An item that fails is not tried again: another attempt at the job is for those that have not ended.
-        jobOf: (runId) => ({
-          ...{ id, lane, leaseOwner, attempt: 1, maxAttempts: 1 },
-          held: items.hasRun(job, item.seq, runId),
-          begun: null,
-          completed: null,
-        }),
+        jobOf(runId) {
+          // An item that has ended still has its run.
+          const hasRun = items.hasRun(job, item.seq, runId);
+          return {
+            ...{ id, lane, leaseOwner, attempt: 1, maxAttempts: 1 },
+            ...{ held: hasRun, heldLate: hasRun, begun: null, completed: null },
+          };
+        },
         reserve: (runId) => inTurn(() => items.reserve(job, item.seq, runId, held)),
       },
     });

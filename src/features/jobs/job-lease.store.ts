@@ -27,7 +27,25 @@ export const leaseStatements = ({ db }: Pick<StoreHandle, 'db'>) => {
       .where('lease_owner', '=', parameter('leaseOwner'))
       .where('attempt', '=', parameter('attempt')),
   );
+  const heldOrEnded = preparedStatement<'id' | 'leaseOwner' | 'attempt'>(
+    (parameter) =>
+      db
+        .updateTable('jobs')
+        .set({ attempt: parameter('attempt') })
+        .where('id', '=', parameter('id'))
+        .where('attempt', '=', parameter('attempt'))
+        .where((eb) =>
+          eb.or([
+            eb('lease_owner', '=', parameter('leaseOwner')),
+            eb('status', 'in', ['Completed', 'Failed', 'Canceled']),
+          ]),
+        ),
+    { mustChange: true, isRepeatable: true },
+  );
+
   return {
+    /** Changes nothing, and fails its unit unless the attempt still has the job, or was the last one to have it. */
+    heldOrEnded: ({ id, leaseOwner, attempt }: JobLease): Statement => heldOrEnded({ id, leaseOwner, attempt }),
     /** Fails its unit unless the attempt still has the job. */
     begun: updateStatement(
       db,

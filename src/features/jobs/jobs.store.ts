@@ -115,7 +115,7 @@ export const jobStore = defineStore((storage) => {
       where: { id, lease_owner: leaseOwner, attempt },
     }),
   );
-  const { begun, completed } = leaseStatements(storage);
+  const { begun, completed, heldOrEnded } = leaseStatements(storage);
   const take = takeInTurn(storage);
 
   const queue: JobQueue = {
@@ -229,6 +229,7 @@ export const jobStore = defineStore((storage) => {
     postponed,
     begun,
     completed,
+    heldOrEnded,
     /** Ends a job whose attempt was lost; without effect when another one has begun. */
     async lose(id: string, attempt: number, now: number): Promise<void> {
       await storage.db

@@ -54,6 +54,7 @@ class LogBench {
         recordMessageDeltas: true,
         recordReasoningDeltas: true,
         held: null,
+        heldLate: null,
         open: null,
         ...options,
       },

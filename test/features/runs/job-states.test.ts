@@ -100,3 +100,32 @@ forEachDurableService(
     assert.deepEqual(await stored(), before, 'it is Leased by the other one, and its run in line');
   },
 );
+
+for (const end of ['Completed', 'Failed'] as const)
+  forEachDurableService(
+    `RUN-28 JOB-29 a queued run whose end the store refused gets it later, and its job is ${end} already`,
+    async (open) => {
+      const work = new Gate();
+      const setup = twoGates(new Gate(), work, []);
+      const app = await open({
+        tools: setup.tools,
+        agents: setup.agents,
+        script: [...setup.script.slice(0, 1), { reply: end === 'Failed' ? { error: 'content_filtered' } : { text: 'Done.' } }],
+      });
+      const runId = await enqueue(app.client, 'helper', 'Hi');
+      await work.reached;
+      app.clock.stand();
+      const accept = await app.store.refuse('run events');
+      work.open();
+      const job = await eventually('the job has ended', async () => {
+        const { job: row } = (await app.client.jobs.get({ params: { id: runId } })).body;
+        return row.status === end ? row : null;
+      });
+      assert.equal((await getRun(app.client, runId)).status, 'Running');
+      await accept();
+      await app.clock.advance(1000);
+      assert.equal((await getRun(app.client, runId)).status, end);
+      assert.equal((await followToEnd(app.client, runId)).at(-1)?.type, `run.${end.toLowerCase()}`);
+      assert.deepEqual((await app.client.jobs.get({ params: { id: runId } })).body.job, job);
+    },
+  );

@@ -119,7 +119,9 @@ const world = (refusing: string | null = null) => {
       keepOrStepBack: (_session: unknown, work: () => Promise<unknown>) => work(),
     },
     store: { get: async () => row, withLog: async () => ({ row, lastSequence: 0 }) },
-    jobs: { held: () => ({ sql: '', parameters: [] }), begun: () => ({ sql: '', parameters: [] }) },
+    jobs: Object.fromEntries(
+      ['held', 'heldOrEnded', 'begun'].map((name) => [name, () => ({ sql: '', parameters: [] })]),
+    ),
     turns: {
       turn: async () => ({
         storedSteps: 1,
@@ -231,6 +233,7 @@ const launched = async ({ launch, step }: World, row: string): Promise<unknown> 
       attempt: 1,
       maxAttempts: 1,
       held: { sql: runId, parameters: [] },
+      heldLate: { sql: runId, parameters: [] },
       begun: null,
       completed: null,
     }),

@@ -5,7 +5,7 @@ import type { OpenedRun } from '../../../src/engine/record/index.ts';
 import { createIdempotencyKeys, type IdempotencyKeys } from '../../../src/features/idempotency/idempotency.store.ts';
 import { jobStore } from '../../../src/features/jobs/index.ts';
 import { createRunJournal } from '../../../src/features/runs/run-journal.store.ts';
-import type { JobChoice } from '../../../src/scheduler/job-queue.ts';
+import type { JobChoice, JobLease } from '../../../src/scheduler/job-queue.ts';
 
 // What another process on the same store does, as a service sees it: `storage` is that of `app.store.open()`.
 
@@ -43,15 +43,17 @@ export const opensRun = async (storage: RootStorage, id: string, more: Partial<O
 export const beginsRun = async (storage: RootStorage, id: string): Promise<void> =>
   void (await storage.write(storage.stores(createRunJournal(null, null)).begun(openedRun(id, {}))));
 
-/** Takes jobs that are in line, and begins them. */
+/** Takes jobs that are in line, and begins them; what it holds then. */
 export const beginsJobs = async (
   storage: RootStorage,
   owner: string,
   now: number,
   leaseUntil: number,
-): Promise<void> => {
+): Promise<readonly JobLease[]> => {
   const jobs = storage.stores(jobStore);
-  for (const job of await jobs.claim(owner, now, leaseUntil, 10, anyJob)) await jobs.begin(job);
+  const taken = await jobs.claim(owner, now, leaseUntil, 10, anyJob);
+  for (const job of taken) await jobs.begin(job);
+  return taken;
 };
 
 /** Keys of a process that renews none: it is suspended, or gone. */

@@ -221,10 +221,13 @@ for (const [attempts, end] of [
       await gate.reached;
       const runId = await enqueue(app.client, 'helper', 'Hi');
       const storage = app.store.open();
-      await beginsJobs(storage, 'dead', app.clock.now(), app.clock.now() + 1);
+      const now = app.clock.now();
+      const leases = await beginsJobs(storage, 'dead', now, now + 3_600_000);
       await beginsRun(storage, runId);
       const childId = newId();
       await opensRun(storage, childId, { parentRunId: runId, rootRunId: runId, depth: 1 });
+      // It dies here, and not at a poll of the other one before all of this was written.
+      await storage.stores(jobStore).renew(leases, now);
       gate.open();
       await followToEnd(app.client, busy);
       const events = await followToEnd(app.client, runId);

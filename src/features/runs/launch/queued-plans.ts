@@ -28,13 +28,14 @@ const jobOf = ({ jobs, storeClock }: Pick<QueuedPlanDeps, 'jobs' | 'storeClock'>
   attempt: job.attempt,
   maxAttempts: job.maxAttempts,
   held: jobs.held(job),
+  heldLate: jobs.heldOrEnded(job),
   begun: jobs.begun(job),
   completed: () => jobs.completed(job, storeClock.now()),
 });
 
 export interface QueuedPlanDeps {
   readonly store: RunStore;
-  readonly jobs: Pick<JobStore, 'held' | 'begun' | 'completed'>;
+  readonly jobs: Pick<JobStore, 'held' | 'heldOrEnded' | 'begun' | 'completed'>;
   readonly agents: AgentSource;
   readonly attachments: Pick<RunAttachmentPort, 'stillThere'>;
   readonly turns: TurnStore;
