@@ -139,7 +139,7 @@ const jobWatcher = (client: Client, filter: JobFilter, signal: AbortSignal | und
     const rows = new Map<string, ShownJob | null>();
     for (const id of ids)
       try {
-        rows.set(id, shown((await client.jobs.get({ params: { id }, signal })).body.job));
+        rows.set(id, shown((await client.jobs.get({ params: { id }, query: { items: 'None' }, signal })).body.job));
       } catch (error) {
         // Retention has removed it.
         if (!(error instanceof AcpError) || error.code !== 'not-found') throw error;

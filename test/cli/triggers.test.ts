@@ -65,6 +65,14 @@ test('triggers send takes its secret from a file, a variable or the configuratio
   assert.equal((await send([], { ACP_TRIGGER_SECRET: secret })).code, 0);
   const wrong = await send([], { ACP_TRIGGER_SECRET: 'wrong' });
   assert.equal(wrong.code, 3);
+  assert.match(wrong.stderr, /did not accept the signature\. The secret must be that of Service:TriggerSecrets:crm/);
+  assert.match(wrong.stderr, /--secret-file <path> or in ACP_TRIGGER_SECRET/);
+  const absent = ['--target-name', 'hello', '--secret-configuration-key', 'Service:TriggerSecrets:absent'];
+  await folder.acp(['triggers', 'set', 'absent', ...absent, '--url', url]);
+  const env = { ACP_TRIGGER_SECRET: secret };
+  const unset = await folder.acp(['triggers', 'send', 'absent', '--data', 'Hi', '--url', url], { env });
+  assert.deepEqual([unset.code, unset.stdout], [3, '']);
+  assert.match(unset.stderr, /Service:TriggerSecrets:absent has no value at the service/);
   const none = await send([]);
   assert.equal(none.code, 2);
   assert.match(none.stderr, /--secret-file/);

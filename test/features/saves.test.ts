@@ -1,7 +1,7 @@
 import assert from 'node:assert/strict';
-import { forEachService, type TestApp } from '../support/app.ts';
+import { forEachDurableService, forEachService, type TestApp } from '../support/app.ts';
 import { trail } from '../support/audit-chain.ts';
-import { refusal } from './runs/run-calls.ts';
+import { refusal, runJson } from './runs/run-calls.ts';
 
 interface Query {
   readonly dryRun?: boolean;
@@ -164,3 +164,14 @@ forEachService(
     );
   },
 );
+
+forEachDurableService('a run meets nothing of what was saved as a dry run', async (open) => {
+  const app = await open({ agents: [{ name: 'helper' }] });
+  const query = { dryRun: true };
+  const body = { url: 'https://chat.example.com/', secretConfigurationKey: 'Service:WebhookSecrets:x' };
+  await app.client.webhooks.save({ params: { name }, query, body: { ...body, events: ['run.completed'] } });
+  await app.client.egressPolicies.save({ params: { tenantId: 'default' }, query, body: { allowedProviders: [] } });
+  await app.client.quotas.save({ query, body: { period: 'Daily', maxRuns: 0 } });
+  assert.equal((await runJson(app.client, 'helper', 'Hi')).status, 'Completed');
+  assert.equal(await app.store.count('deliveries'), 0);
+});

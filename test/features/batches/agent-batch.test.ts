@@ -74,6 +74,25 @@ forEachService('JOB-37 JOB-38 a batch fails when all of its items have, and tell
   );
 });
 
+forEachService(
+  'JOB-21 a job has all of its items, unless those that have failed are asked for, or none',
+  async (open) => {
+    const app = await open({ agents });
+    const payload = ['Hi', nowhere, 'Ho'];
+    const id = await batchOf(app, payload);
+    const { job, items } = await ends(app, id);
+    const shown = async (query: { readonly items?: 'All' | 'Failed' | 'None' }) =>
+      (await app.client.jobs.get({ params: { id }, query })).body;
+    assert.deepEqual([items.length, job.payload], [3, payload]);
+    assert.deepEqual(await shown({}), { job, items });
+    assert.deepEqual(await shown({ items: 'All' }), { job, items });
+    const withoutPayload = { ...job, payload: null };
+    assert.deepEqual(await shown({ items: 'Failed' }), { job: withoutPayload, items: [items[1]] });
+    assert.deepEqual(await shown({ items: 'None' }), { job: withoutPayload, items: [] });
+    assert.equal((await refusal(shown({ items: 'Some' as never }))).code, 'validation-failed');
+  },
+);
+
 forEachService('JOB-36 a batch whose agent is gone fails at once', async (open) => {
   const app = await open({ agents, service: { Scheduling: { RunWorker: true, MaxConcurrentJobs: 1 } } });
   await save(app.client, 'batch', { handlerKey: 'acp.agent-batch', targetName: 'helper', payload: ['Hi'] });

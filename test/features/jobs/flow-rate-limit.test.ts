@@ -1,5 +1,5 @@
 import assert from 'node:assert/strict';
-import { forEachDurableService, forEachService, forEachSharedService } from '../../support/app.ts';
+import { forEachDurableService, forEachOwnedService, forEachService, forEachSharedService } from '../../support/app.ts';
 import { testClock } from '../../support/clock.ts';
 import { eventually } from '../../support/eventually.ts';
 import { daily, saveQuota, verify } from '../quotas/quota-calls.ts';
@@ -44,7 +44,7 @@ forEachService('FLOW rateLimit: the next window begins anew, and not before', as
   assert.equal(await next(), 'Queued');
 });
 
-forEachService('FLOW rateLimit: a clock that is set back a little opens no window a second time', async (open) => {
+forEachSharedService('FLOW rateLimit: a clock that is set back a little opens no window a second time', async (open) => {
   const app = await open({ agents: limited(1, null), service: queueOnly, ...standing() });
   const next = async () => (await statuses(app, [await enqueue(app.client, 'helper', 'Hi')]))[0];
   assert.equal(await next(), 'Queued');
@@ -54,6 +54,18 @@ forEachService('FLOW rateLimit: a clock that is set back a little opens no windo
   assert.equal(await next(), 'Canceled', 'whose end has not moved back');
   await app.clock.advance(27_000);
   assert.equal(await next(), 'Queued');
+});
+
+forEachOwnedService('FLOW rateLimit: an open window is as long as it was when the clock is set back', async (open) => {
+  const app = await open({ agents: limited(1, null), service: queueOnly, ...standing() });
+  const next = async () => (await statuses(app, [await enqueue(app.client, 'helper', 'Hi')]))[0];
+  assert.equal(await next(), 'Queued');
+  app.clock.setBack(minuteMs);
+  assert.equal(await next(), 'Canceled', 'it counts in the window that is open');
+  await app.clock.advance(26_999);
+  assert.equal(await next(), 'Canceled', 'whose end has moved back with the clock');
+  await app.clock.advance(1);
+  assert.deepEqual([await next(), await next()], ['Queued', 'Canceled']);
 });
 
 forEachService('FLOW rateLimit: a clock that is set back far keeps no window full for as long', async (open) => {

@@ -311,6 +311,7 @@ forEachDurableService('SEC-41 SEC-42 SEC-44 the policy of a tenant: set, read, l
   assert.deepEqual((await acme.egressPolicies.get(tenant)).body, {
     tenantId: 'acme',
     allowedProviders: null,
+    labels: {},
     updatedAt: null,
   });
   assert.equal((await refusal(acme.egressPolicies.remove(tenant))).code, 'not-found');

@@ -110,7 +110,10 @@ for (const end of ['Completed', 'Failed'] as const)
       const app = await open({
         tools: setup.tools,
         agents: setup.agents,
-        script: [...setup.script.slice(0, 1), { reply: end === 'Failed' ? { error: 'content_filtered' } : { text: 'Done.' } }],
+        script: [
+          ...setup.script.slice(0, 1),
+          { reply: end === 'Failed' ? { error: 'content_filtered' } : { text: 'Done.' } },
+        ],
       });
       const runId = await enqueue(app.client, 'helper', 'Hi');
       await work.reached;
