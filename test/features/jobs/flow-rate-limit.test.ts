@@ -44,17 +44,20 @@ forEachService('FLOW rateLimit: the next window begins anew, and not before', as
   assert.equal(await next(), 'Queued');
 });
 
-forEachSharedService('FLOW rateLimit: a clock that is set back a little opens no window a second time', async (open) => {
-  const app = await open({ agents: limited(1, null), service: queueOnly, ...standing() });
-  const next = async () => (await statuses(app, [await enqueue(app.client, 'helper', 'Hi')]))[0];
-  assert.equal(await next(), 'Queued');
-  app.clock.setBack(minuteMs);
-  assert.equal(await next(), 'Canceled', 'it counts in the window that is open');
-  await app.clock.advance(minuteMs);
-  assert.equal(await next(), 'Canceled', 'whose end has not moved back');
-  await app.clock.advance(27_000);
-  assert.equal(await next(), 'Queued');
-});
+forEachSharedService(
+  'FLOW rateLimit: a clock that is set back a little opens no window a second time',
+  async (open) => {
+    const app = await open({ agents: limited(1, null), service: queueOnly, ...standing() });
+    const next = async () => (await statuses(app, [await enqueue(app.client, 'helper', 'Hi')]))[0];
+    assert.equal(await next(), 'Queued');
+    app.clock.setBack(minuteMs);
+    assert.equal(await next(), 'Canceled', 'it counts in the window that is open');
+    await app.clock.advance(minuteMs);
+    assert.equal(await next(), 'Canceled', 'whose end has not moved back');
+    await app.clock.advance(27_000);
+    assert.equal(await next(), 'Queued');
+  },
+);
 
 forEachOwnedService('FLOW rateLimit: an open window is as long as it was when the clock is set back', async (open) => {
   const app = await open({ agents: limited(1, null), service: queueOnly, ...standing() });
