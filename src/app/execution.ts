@@ -20,7 +20,7 @@ import { webhooksFeature } from '../features/webhooks/index.ts';
 import { createJobSignal } from '../scheduler/job-signal.ts';
 import type { Foundation } from './foundation.ts';
 import { composeModuleJobs, scheduleKeys } from './scheduled-work.ts';
-import { composeWorker } from './worker.ts';
+import { composeWorker, watchJobs } from './worker.ts';
 
 /** What executes runs, and all that a run passes. Each part gets what it needs from those above it. */
 export const composeExecution = async (foundation: Foundation) => {
@@ -157,11 +157,12 @@ export const composeExecution = async (foundation: Foundation) => {
     maxConcurrentItems: Service.Scheduling.MaxConcurrentItems,
   });
   const moduleJobs = composeModuleJobs(base, modules.jobs, items);
+  const watched = watchJobs(base, queue);
   const schedules = schedulesFeature({
     ...base,
     clock: storeClock,
     wake,
-    failures: webhooks.jobEnds,
+    failures: { ...webhooks.jobEnds, ended: watched.lost },
     keys: scheduleKeys(foundation.config, [
       { ...batches.schedulable, isOffered: true },
       { ...retention.schedulable, isOffered: true },
@@ -171,6 +172,7 @@ export const composeExecution = async (foundation: Foundation) => {
   const triggers = triggersFeature({ ...base, launch: runs.launch, agentExists: agents.exists });
   const worker = composeWorker(base, {
     queue,
+    telemetry: watched,
     handlers: {
       ...runs.jobHandlers,
       ...retention.jobHandlers,

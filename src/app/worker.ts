@@ -1,5 +1,5 @@
 import { type JobStore, observeJobDepth } from '../features/jobs/index.ts';
-import { createJobTelemetry } from '../scheduler/job-telemetry.ts';
+import { createJobTelemetry, type JobTelemetry } from '../scheduler/job-telemetry.ts';
 import { createJobWorker, type JobWorker, type WorkerPorts } from '../scheduler/job-worker.ts';
 import type { Foundation } from './foundation.ts';
 import { jobWorkerOptions } from './options.ts';
@@ -7,7 +7,7 @@ import { jobWorkerOptions } from './options.ts';
 type WorkerBase = Foundation['base'];
 
 /** What is counted and traced of the jobs of this process, and how long the queue is where that is asked for. */
-const watchJobs = ({ config, telemetry, lifecycle, log, now }: WorkerBase, store: Pick<JobStore, 'depth'>) => {
+export const watchJobs = ({ config, telemetry, lifecycle, log, now }: WorkerBase, store: Pick<JobStore, 'depth'>) => {
   const { EnableJobQueueDepthGauge, MaxJobLaneCardinality } = config.Service.Observability;
   const jobs = createJobTelemetry(telemetry, MaxJobLaneCardinality, now);
   if (EnableJobQueueDepthGauge) observeJobDepth({ telemetry, store, laneName: jobs.laneName, lifecycle, log });
@@ -17,7 +17,15 @@ const watchJobs = ({ config, telemetry, lifecycle, log, now }: WorkerBase, store
 /** The worker of this process, and what those of other processes tell it. */
 export const composeWorker = (
   base: WorkerBase,
-  { queue, handlers, lost }: Pick<WorkerPorts, 'handlers' | 'lost'> & { readonly queue: JobStore },
+  {
+    queue,
+    handlers,
+    telemetry,
+    lost,
+  }: Pick<WorkerPorts, 'handlers' | 'lost'> & {
+    readonly queue: JobStore;
+    readonly telemetry: JobTelemetry;
+  },
 ): JobWorker => {
   // Leases and when a job is due are compared by all processes.
   const { announcements, storeClock: clock, log } = base;
@@ -27,7 +35,7 @@ export const composeWorker = (
       handlers,
       lost,
       tellOthers: (dueAt) => announcements.announce('jobs', String(dueAt)),
-      telemetry: watchJobs(base, queue),
+      telemetry,
       clock,
       log,
     },

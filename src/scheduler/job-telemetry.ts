@@ -15,7 +15,7 @@ export interface JobWatch {
 export interface JobTelemetry {
   began(job: QueuedJob): JobWatch;
   /** A job that failed without an attempt of this process. */
-  lost(job: QueuedJob): void;
+  lost(job: Pick<QueuedJob, 'handlerKey' | 'lane'>): void;
   /** The name of a lane in metrics: `other` for one of too many. */
   laneName(lane: string): string;
 }

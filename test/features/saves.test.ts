@@ -165,7 +165,7 @@ forEachService(
   },
 );
 
-forEachDurableService('a run meets nothing of what was saved as a dry run', async (open) => {
+forEachDurableService('neither a run nor the next start meets what was saved as a dry run', async (open) => {
   const app = await open({ agents: [{ name: 'helper' }] });
   const query = { dryRun: true };
   const body = { url: 'https://chat.example.com/', secretConfigurationKey: 'Service:WebhookSecrets:x' };
@@ -174,4 +174,8 @@ forEachDurableService('a run meets nothing of what was saved as a dry run', asyn
   await app.client.quotas.save({ query, body: { period: 'Daily', maxRuns: 0 } });
   assert.equal((await runJson(app.client, 'helper', 'Hi')).status, 'Completed');
   assert.equal(await app.store.count('deliveries'), 0);
+  await app.close();
+  const { client } = await open({ folder: app.folder });
+  assert.equal((await client.egressPolicies.get({ params: { tenantId: 'default' } })).body.allowedProviders, null);
+  assert.deepEqual([(await client.webhooks.list()).body, (await client.quotas.list()).body], [[], []]);
 });

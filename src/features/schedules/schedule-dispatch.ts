@@ -35,6 +35,8 @@ interface JobFailures {
   current(): Promise<void> | null;
   /** For the unit that stores the job. */
   bornFailed(job: NewScheduledJob, failure: { readonly code: string }): readonly Statement[];
+  /** Called once it is stored. */
+  ended(job: NewScheduledJob): void;
 }
 
 interface Following {
@@ -114,27 +116,34 @@ export const createScheduleDispatch = (deps: ScheduleDispatchDeps): ScheduleDisp
   const toldFailures = (jobs: readonly JobToQueue[]): readonly Statement[] =>
     jobs.flatMap(({ job }) => (job.failure === null ? [] : deps.failures.bornFailed(job, job.failure)));
 
+  const countFailures = (jobs: readonly JobToQueue[]): void => {
+    for (const { job } of jobs) if (job.failure !== null) deps.failures.ended(job);
+  };
+
   /** All of them in one unit; rejects with a ConditionFailedError where another process was at one of them. */
   const fire = async (firings: readonly Firing[]): Promise<void> => {
+    const jobs = firings.map(({ queued }) => queued);
     await storage.transaction(async (stores) => {
       const { fired } = stores(scheduleStore);
       const moves = firings.map(({ schedule, nextRunAt, queued }) => fired(schedule, nextRunAt, queued.job.now));
-      const jobs = firings.map(({ queued }) => queued);
       await queueJobs(stores, [...moves, ...toldFailures(jobs)], jobs, deps.newId);
       await stores(serviceLeaseStore).assertHeld(lease());
     });
+    countFailures(jobs);
   };
 
   /** Where the unit of many has failed. An occurrence that has its job, since the clock was set back, makes no other. */
   const fireAlone = async ({ schedule, nextRunAt, queued }: Firing): Promise<void> => {
-    await storage.transaction(async (stores) => {
+    const made = await storage.transaction(async (stores) => {
       const hasOccurred = await stores(scheduledJobStore).hasOccurred(schedule.id, schedule.next_run_at);
       const lastRunAt = hasOccurred ? schedule.last_run_at : queued.job.now;
       const move = stores(scheduleStore).fired(schedule, nextRunAt, lastRunAt);
       const jobs = hasOccurred ? [] : [queued];
       await queueJobs(stores, [move, ...toldFailures(jobs)], jobs, deps.newId);
       await stores(serviceLeaseStore).assertHeld(lease());
+      return jobs;
     });
+    countFailures(made);
   };
 
   const fireEach = async (firings: readonly Firing[]): Promise<void> => {

@@ -123,7 +123,7 @@ const dispatchOn = (storage: RootStorage, clock: Clock, more: { readonly maxItem
     maxAttempts: 3,
     pollIntervalMs: 10_000,
     wake: () => undefined,
-    failures: { current: () => null, bornFailed: () => [] },
+    failures: { current: () => null, bornFailed: () => [], ended: () => undefined },
     clock,
     log: silentLogger,
     newId,

@@ -1,10 +1,12 @@
 import assert from 'node:assert/strict';
 import { type OpenApp, overHttp, type TestApp } from '../../support/app.ts';
 import { testClock } from '../../support/clock.ts';
+import { eventually } from '../../support/eventually.ts';
 import { calls, decide, messagesOf, openApprovals, queueWaiting } from '../approvals/approval-world.ts';
 import { saveQuota } from '../quotas/quota-calls.ts';
 import { dayMs, daysAgo, swept } from '../retention/retention-world.ts';
 import { collect, followToEnd, refusal, runJson, runStream, stream } from '../runs/run-calls.ts';
+import { save as saveSchedule } from '../schedules/schedule-world.ts';
 import { save, skill } from '../skills/skill-bodies.ts';
 
 /** Values by name and attributes, as a scraper sees them: `name{a="b"}`. */
@@ -246,4 +248,18 @@ overHttp('OBS-20 busy sessions, sweeps and refused addresses are counted', async
   });
   assert.equal(code, 'target-not-allowed');
   assertSeries(found, { 'acp_egress_refusals_total{acp_egress_client="provider",acp_egress_phase="save"}': 1 });
+});
+
+overHttp('JOB-12 OBS-23 a job that has failed before anybody worked on it is one that ended', async (open) => {
+  const app = await open({ agents: [{ name: 'helper' }] });
+  const batch = { handlerKey: 'acp.agent-batch', targetName: 'helper', cron: '* * * * *' };
+  await saveSchedule(app.client, 'long', { ...batch, payload: ['a', 'b', 'c'] });
+  await app.close();
+  const fewer = { host: withMetrics, service: { Scheduling: { MaxItemsPerJob: 2 } } };
+  const next = await open({ folder: app.folder, ...fewer, clock: testClock({ at: app.clock.now() }) });
+  await next.clock.advance(60_000);
+  await eventually('it has its job', async () => (await next.client.jobs.list({ query: {} })).body.length > 0);
+  assertSeries(await scrape(next), {
+    'acp_job_executions_total{acp_job_handler_key="acp.agent-batch",acp_job_lane="default",acp_job_status="Failed"}': 1,
+  });
 });
