@@ -536,7 +536,7 @@ rule(
     assert.equal(own.status, 201, own.text);
     const { id, tenantId, createdAt, createdBy, ...fields } = own.body;
     assert.match(id, uuid);
-    assert.deepEqual(fields, { agentName, toolName, argumentsHash: null, argumentConditions: [] });
+    assert.deepEqual(fields, { agentName, toolName, argumentsHash: null, argumentConditions: [], labels: {} });
     const all = await createRule(api, { agentName: '', toolName });
     assert.deepEqual([all.status, all.body.agentName], [201, null]);
     const same = await createRule(api, { agentName: null, toolName, argumentConditions: [] });
