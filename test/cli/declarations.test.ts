@@ -125,6 +125,8 @@ describe('declarations', () => {
       assert.equal((await folder.acp(['get', kind.toLowerCase(), name ?? ''])).stdout, stdout, kind);
       const asJson = await folder.acp(['get', kind, name ?? '', '-o', 'json']);
       assert.deepEqual(JSON.parse(asJson.stdout), documents[0]?.toJS(), kind);
+      const [older] = parseAllDocuments(stdout, { version: '1.1' });
+      assert.deepEqual(older?.toJS(), documents[0]?.toJS(), `${kind}, to who reads YAML 1.1`);
       printed.push(stdout);
     }
     folder.write('again.yaml', printed.join('---\n'));

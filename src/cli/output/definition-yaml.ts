@@ -2,9 +2,12 @@ import { Document, visit } from 'yaml';
 import { definitionContent } from '../../client/definition-content.ts';
 import { steersTerminal, yamlForTerminal } from '../../text/terminal-guard.ts';
 
-/** A value as YAML. `forTerminal`: the same value, with escapes for what would steer a terminal. */
+/**
+ * A value as YAML, the same to readers of YAML 1.1, where `yes` is a truth value and `12:30` a number. `forTerminal`: with
+ * escapes for what would steer a terminal.
+ */
 export const yamlText = (value: unknown, forTerminal: boolean): string => {
-  const document = new Document(value, { aliasDuplicateObjects: false });
+  const document = new Document(value, { aliasDuplicateObjects: false, compat: 'yaml-1.1' });
   if (forTerminal)
     visit(document, {
       Scalar: (_key, scalar) => {
