@@ -130,7 +130,7 @@ export const rowsIn = (url: string, table: string): Promise<number> =>
 export const removalFrom = (table: string): string => `delete from "${schema}"."${table}"`;
 
 /** In the texts that a worker sends when it begins a job, when it reads rows of a table, and when it adds one. */
-export const jobBeginning = 'set "status" = $1 where ("id" = $2 and "lease_owner" = $3';
+export const jobBeginning = 'set "status" = $1 where "id" = $2 and "lease_owner" = $3';
 export const readFrom = (table: string): string => `from "${schema}"."${table}"`;
 export const additionTo = (table: string): string => `insert into "${schema}"."${table}"`;
 
