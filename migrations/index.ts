@@ -37,6 +37,7 @@ import { flowWindows } from './0037-flow-windows.ts';
 import { flowKeys } from './0039-flow-keys.ts';
 import { triggerFlow } from './0041-trigger-flow.ts';
 import { jobLines } from './0042-job-lines.ts';
+import { flowPlaces } from './0043-flow-places.ts';
 import { ruleLabels } from './0048-rule-labels.ts';
 import { spanCountsOfNewStore } from './dialect-parts.ts';
 
@@ -80,5 +81,6 @@ export const migrations: readonly Migration[] = [
   { ...flowKeys, checksum: '70d3f5ce8a6ce67b' },
   { ...triggerFlow, checksum: 'c77530c5db380cf1' },
   { ...jobLines, checksum: '9b0e057f4bc4d09c' },
+  { ...flowPlaces, checksum: '38ae45254aa79050' },
   { ...ruleLabels, checksum: '3e629c9d3cefe245' },
 ];

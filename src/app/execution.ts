@@ -5,7 +5,7 @@ import { attachmentsFeature } from '../features/attachments/index.ts';
 import { batchesFeature } from '../features/batches/index.ts';
 import { guardsFeature } from '../features/guards/index.ts';
 import { idempotencyFeature } from '../features/idempotency/index.ts';
-import { groupedQueue, jobItemStore, jobStore } from '../features/jobs/index.ts';
+import { createFlowPlaces, groupedQueue, jobItemStore, jobStore } from '../features/jobs/index.ts';
 import { memoryFeature } from '../features/memory/index.ts';
 import { providerAccessFeature } from '../features/provider-access/index.ts';
 import { quotasFeature } from '../features/quotas/index.ts';
@@ -32,6 +32,7 @@ export const composeExecution = async (foundation: Foundation) => {
   const memory = memoryFeature({ storage, now });
   const jobs = storage.stores(jobStore);
   const { wake, heard } = createJobSignal();
+  const places = createFlowPlaces({ storage, wake, log, now: storeClock.now });
   const webhooks = webhooksFeature({ ...base, batch, jobs, wake, now: storeClock.now });
   const { events } = webhooks;
   const queue = webhooks.jobEnds.telling(groupedQueue(jobs, batch));
@@ -119,6 +120,7 @@ export const composeExecution = async (foundation: Foundation) => {
   const runs = runsFeature({
     ...base,
     batch,
+    places,
     shared: opened.shared,
     writes,
     events,
@@ -173,6 +175,7 @@ export const composeExecution = async (foundation: Foundation) => {
   const worker = composeWorker(base, {
     queue,
     telemetry: watched,
+    places,
     handlers: {
       ...runs.jobHandlers,
       ...retention.jobHandlers,

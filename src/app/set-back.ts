@@ -25,7 +25,10 @@ export const composeSetBack = ({ storage, isShared, storeClock: clock, log, work
 
   const move = async (byMs: number): Promise<void> => {
     const now = clock.now();
-    await storage.transaction((stores) => stores(setBackStore).moveWindows(now + byMs - heardWithinMs, byMs));
+    await storage.transaction(async (stores) => {
+      await stores(setBackStore).moveWindows(now + byMs - heardWithinMs, byMs);
+      await stores(setBackStore).movePlaces(byMs);
+    });
     let from: JobPosition | null = { scheduledFor: now, id: '' };
     while (from !== null) {
       const position: JobPosition = from;

@@ -22,7 +22,8 @@ export const composeWorker = (
     handlers,
     telemetry,
     lost,
-  }: Pick<WorkerPorts, 'handlers' | 'lost'> & {
+    places,
+  }: Pick<WorkerPorts, 'handlers' | 'lost' | 'places'> & {
     readonly queue: JobStore;
     readonly telemetry: JobTelemetry;
   },
@@ -34,6 +35,7 @@ export const composeWorker = (
       queue,
       handlers,
       lost,
+      places,
       tellOthers: (dueAt) => announcements.announce('jobs', String(dueAt)),
       telemetry,
       clock,

@@ -39,6 +39,9 @@ export const flowSettings = (keyed: string, options: { readonly additionalProper
       default: 'Skip',
     }),
   );
+  const placeLimit = {
+    limit: Type.Integer({ description: '1..10000: so many are at work at once, over all processes' }),
+  };
   return Type.Object(
     {
       rateLimit: gate(windowLimit, 'A queued run over it is recorded as Canceled and does not start'),
@@ -48,6 +51,7 @@ export const flowSettings = (keyed: string, options: { readonly additionalProper
         { mode },
         'While a queued run waits or executes, others are recorded as Canceled (Skip), or take its place (Replace)',
       ),
+      concurrency: gate(placeLimit, 'A queued run over it waits until another one is no longer at work'),
     },
     options,
   );

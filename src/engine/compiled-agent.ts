@@ -89,6 +89,8 @@ export interface AgentFlow {
   } | null;
   /** While one waits or executes, others are dropped, or take its place. */
   readonly singleton: { readonly mode: 'Skip' | 'Replace'; readonly key: string | null } | null;
+  /** So many are at work at once, and others wait until one is no longer. */
+  readonly concurrency: { readonly limit: number; readonly key: string | null } | null;
 }
 
 /** So many starts in each window. */

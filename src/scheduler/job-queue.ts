@@ -17,6 +17,8 @@ export interface QueuedJob {
   readonly cancel: { readonly by: string | null } | null;
   /** From when it was due until this lease, in milliseconds; null: not its first one. */
   readonly waitedMs: number | null;
+  /** Only so many of its kind are at work at once: the end of an attempt may let another one in. */
+  readonly needsPlace?: boolean;
   /** Span of this attempt, for what the handler does; absent where no spans are exported. */
   readonly trace?: TraceParent;
 }

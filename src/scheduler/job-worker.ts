@@ -33,6 +33,8 @@ export interface WorkerPorts {
   readonly handlers: Readonly<Record<string, JobHandler>>;
   /** Called for a job whose last attempt was lost, after it has failed as `lease-expired`. */
   readonly lost?: ((job: QueuedJob) => Promise<void>) | undefined;
+  /** Places that jobs leave go to others. */
+  readonly places?: { freed(jobId: string): Promise<void>; sweep(): Promise<void> } | undefined;
   /** Tells the workers of other processes that jobs are due, the earliest of them at this time. */
   tellOthers(dueAt: number): void;
   readonly telemetry: JobTelemetry;
@@ -88,11 +90,16 @@ export const createJobWorker = (ports: WorkerPorts, options: JobWorkerOptions) =
   const take = (job: QueuedJob, leaseUntil: number): void => {
     const controller = new AbortController();
     if (job.cancel !== null) controller.abort(new JobCanceledError(job.cancel.by));
-    const done = execute(job, controller.signal).finally(() => {
-      running.delete(job.id);
-      // While it was at work it was passed over, and may be free again since long ago.
-      lookSoon(controller.signal.reason instanceof LeaseLostError ? null : entry.freeSince);
-    });
+    const freed = async (): Promise<void> => {
+      if (job.needsPlace === true) await ports.places?.freed(job.id);
+    };
+    const done = execute(job, controller.signal)
+      .then(freed)
+      .finally(() => {
+        running.delete(job.id);
+        // While it was at work it was passed over, and may be free again since long ago.
+        lookSoon(controller.signal.reason instanceof LeaseLostError ? null : entry.freeSince);
+      });
     const entry: Held = { job, controller, done, leaseUntil, freeSince: Number.POSITIVE_INFINITY };
     running.set(job.id, entry);
   };
@@ -215,6 +222,9 @@ export const createJobWorker = (ports: WorkerPorts, options: JobWorkerOptions) =
   const heedCancelsSoon = (): Promise<void> =>
     heedCancels().catch((error: unknown) => log.error({ error }, 'Canceled jobs could not be looked for'));
 
+  const sweepPlaces = async (): Promise<void> =>
+    ports.places?.sweep().catch((error: unknown) => log.error({ error }, 'Places of jobs could not be looked for'));
+
   // The polls go on: whoever drains still looks for cancels, and keeps its leases.
   /** Takes no more jobs; those in progress go on. */
   const stop = (): void => {
@@ -227,6 +237,7 @@ export const createJobWorker = (ports: WorkerPorts, options: JobWorkerOptions) =
       looking,
       [...running.values()].some((entry) => entry.leaseUntil <= now()) ? renew() : null,
       heedCancelsSoon(),
+      sweepPlaces(),
       expireLost().catch((error: unknown) => log.error({ error }, 'Lost jobs could not be looked for')),
     ]);
   };
@@ -241,6 +252,7 @@ export const createJobWorker = (ports: WorkerPorts, options: JobWorkerOptions) =
       poll = clock.every(options.pollIntervalMs, onPoll);
       renewal = clock.every(options.leaseDurationMs / 2, renew);
       lookSince(null);
+      void sweepPlaces();
     },
     wake,
     /** Called when other processes have told of due jobs; null: they may have, unheard. */

@@ -19,4 +19,32 @@ interface FlowKeyRow {
   since: number;
 }
 
-export const flowTables = { flow_windows: tableOf<FlowWindowRow>(), flow_keys: tableOf<FlowKeyRow>() };
+/** How many jobs of a key may have a place, by the last one that was accepted. Stands while there are any. */
+interface FlowLimitRow {
+  /** A hash, as that of a window. */
+  id: string;
+  tenant_id: string;
+  most: number;
+}
+
+/** A job that needs a place of a key. */
+interface FlowPlaceRow {
+  job_id: string;
+  limit_id: string;
+  tenant_id: string;
+  /** 0: waits for its time; 1: waits for a place; 2: has one. */
+  state: number;
+  /** That of the job. */
+  rank: number;
+  /** That of the job. */
+  due_at: number;
+  /** What the job says while it waits. */
+  message: string;
+}
+
+export const flowTables = {
+  flow_windows: tableOf<FlowWindowRow>(),
+  flow_keys: tableOf<FlowKeyRow>(),
+  flow_limits: tableOf<FlowLimitRow>(),
+  flow_places: tableOf<FlowPlaceRow>(),
+};

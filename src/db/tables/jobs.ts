@@ -30,6 +30,8 @@ export interface JobRow {
   rank: number;
   /** Which line of its tenant and lane it stands in: a hash of the key of a flow; empty: that of all without one. */
   line: string;
+  /** Of a job that needs places to start: its time, while `scheduled_for` is out of reach for want of them. Null: it needs none. */
+  due_at: number | null;
 }
 
 /** Which process does a background service's work. */

@@ -67,6 +67,14 @@ const singletonFindings = ({ singleton }: Flow): Finding[] =>
         ...keyFindings('flow.singleton', singleton.key),
       ];
 
+const concurrencyFindings = ({ concurrency }: Flow): Finding[] =>
+  concurrency === null
+    ? []
+    : [
+        ...rangeLimit('flow.concurrency.limit', concurrency.limit, 1, mostStarts),
+        ...keyFindings('flow.concurrency', concurrency.key),
+      ];
+
 const together = ({ debounce, singleton, throttle }: Flow): Finding[] =>
   errorUnless(
     debounce === null || (singleton === null && throttle === null),
@@ -83,6 +91,7 @@ export const flowFindings = ({ flow }: Pick<AgentContent, 'flow'>): Finding[] =>
         ...windowFindings('flow.throttle', flow.throttle),
         ...debounceFindings(flow),
         ...singletonFindings(flow),
+        ...concurrencyFindings(flow),
         ...together(flow),
       ];
 
@@ -94,8 +103,8 @@ const compileWindow = (settings: WindowSettings): WindowLimit | null =>
 /** Of a definition without findings. */
 export const compileFlow = ({ flow }: Pick<AgentContent, 'flow'>): AgentFlow | null => {
   if (flow === null) return null;
-  const { rateLimit, throttle, debounce, singleton } = flow;
-  if (rateLimit === null && throttle === null && debounce === null && singleton === null) return null;
+  if (Object.values(flow).every((gate) => gate === null)) return null;
+  const { rateLimit, throttle, debounce, singleton, concurrency } = flow;
   return {
     rateLimit: compileWindow(rateLimit),
     throttle: compileWindow(throttle),
@@ -105,5 +114,6 @@ export const compileFlow = ({ flow }: Pick<AgentContent, 'flow'>): AgentFlow | n
       key: debounce.key,
     },
     singleton,
+    concurrency,
   };
 };

@@ -29,6 +29,7 @@ const noGates: NonNullable<AgentContent['flow']> = {
   throttle: null,
   debounce: null,
   singleton: null,
+  concurrency: null,
 };
 
 // Far below the number of parameters that a statement may have, and few different texts of it.

@@ -81,7 +81,9 @@ export const emergencyStore = defineStore((storage) => ({
       .where('status', '=', 'Pending')
       .where('handler_key', 'in', runHandlerKeys)
       .where('attempt', '=', 0)
-      .where('scheduled_for', '>', now);
+      .where('scheduled_for', '>', now)
+      // One that needs a place is let in at its own time, which is seconds away.
+      .where('due_at', 'is', null);
     if (tenantId !== '') held = held.where('tenant_id', '=', tenantId);
     if (agentName !== '') held = held.where('target_name', '=', agentName);
     await held.execute();

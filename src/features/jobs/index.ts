@@ -5,6 +5,8 @@ import { type JobServiceDeps, jobService } from './jobs.service.ts';
 export const jobsFeature = (deps: JobServiceDeps) => ({ handlers: jobService(deps) });
 
 export { type FlowStore, flowStore, type LastEntered } from './flow.store.ts';
+export { flowPlaceStore, type PlaceLimit } from './flow-places.store.ts';
+export { createFlowPlaces, type FlowPlaces } from './flow-places.ts';
 export { groupedQueue } from './grouped-queue.ts';
 export { itemPages } from './item-pages.ts';
 export { itemsOutcome } from './items-outcome.ts';

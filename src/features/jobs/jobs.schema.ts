@@ -34,7 +34,7 @@ export const JobRecord = Type.Object(
     completedAt: nullable(Time),
     errorCode: nullable(Type.String(), {
       description:
-        'Why the job failed. Of a Pending one, why it waits: store-unavailable, flow-throttled, flow-debounced. Of a Canceled one, why it was dropped: flow-rate-limited, flow-skipped, flow-replaced',
+        'Why the job failed. Of a Pending one, why it waits: store-unavailable, flow-throttled, flow-debounced, flow-concurrency. Of a Canceled one, why it was dropped: flow-rate-limited, flow-skipped, flow-replaced',
     }),
     errorMessage: nullable(Type.String()),
     createdAt: Time,

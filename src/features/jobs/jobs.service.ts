@@ -7,6 +7,7 @@ import type { Logger } from '../../core/logger.ts';
 import type { JobRow } from '../../db/tables/jobs.ts';
 import type { SessionAccess } from '../sessions/index.ts';
 import type { JobItem, JobItemStore } from './job-items.store.ts';
+import { outOfReach } from './job-lease.store.ts';
 import type { jobOperations } from './jobs.operations.ts';
 import type { JobDetailResponse, JobRecord, shownItems } from './jobs.schema.ts';
 import type { JobStore } from './jobs.store.ts';
@@ -62,7 +63,7 @@ export const toJobRecord = (row: JobRow, payload: unknown): JobRecord => ({
   maxAttempts: row.max_attempts,
   leaseOwner: row.lease_owner,
   leaseUntil: isoTimeOrNull(row.lease_until),
-  scheduledFor: isoTime(row.scheduled_for),
+  scheduledFor: isoTime(row.scheduled_for === outOfReach ? (row.due_at ?? row.created_at) : row.scheduled_for),
   startedAt: isoTimeOrNull(row.started_at),
   completedAt: isoTimeOrNull(row.completed_at),
   errorCode: row.error_code,

@@ -4,9 +4,9 @@ import type { OpenedList } from '../../db/protection/protected-rows.ts';
 import { ConditionFailedError, insertStatement, updateStatement } from '../../db/statement.ts';
 import type { JobRow } from '../../db/tables/jobs.ts';
 import type { Tables } from '../../db/tables.ts';
-import type { JobLease, JobQueue, JobWait, QueuedJob, WaitingJob } from '../../scheduler/job-queue.ts';
+import type { JobLease, JobQueue, QueuedJob } from '../../scheduler/job-queue.ts';
 import { lapsed, noWait } from './job-claims.store.ts';
-import { leaseStatements, noLease, shownPayload } from './job-lease.store.ts';
+import { backInLine, leaseStatements, noLease, outOfReach, shownPayload } from './job-lease.store.ts';
 import { takeInTurn } from './job-turns.store.ts';
 
 export interface NewJob
@@ -70,6 +70,7 @@ export const jobStore = defineStore((storage) => {
     maxAttempts: row.max_attempts,
     cancel: row.cancel_requested_at === null ? null : { by: row.cancel_requested_by },
     waitedMs,
+    needsPlace: row.due_at !== null,
   });
   const expiredLease = (eb: ExpressionBuilder<Tables, 'jobs'>) => ({
     status: 'Failed',
@@ -94,28 +95,7 @@ export const jobStore = defineStore((storage) => {
     held(lease)
       .set((eb) => ({ ...values, payload: shownPayload(eb), ...noLease }))
       .execute();
-  /** Puts a job back in line that waits for the store; without effect when another attempt has it. */
-  const postponed = updateStatement(
-    storage.db,
-    'jobs',
-    (
-      { id, leaseOwner, attempt, maxAttempts }: WaitingJob,
-      scheduledFor: number,
-      { code, message, isSpent }: JobWait,
-    ) => ({
-      set: {
-        status: 'Pending',
-        attempt: isSpent ? attempt : attempt - 1,
-        max_attempts: isSpent ? maxAttempts + 1 : maxAttempts,
-        scheduled_for: scheduledFor,
-        error_code: code,
-        error_message: message,
-        ...noLease,
-      },
-      where: { id, lease_owner: leaseOwner, attempt },
-    }),
-  );
-  const { begun, completed, heldOrEnded } = leaseStatements(storage);
+  const { begun, completed, heldOrEnded, postponed, retried } = leaseStatements(storage);
   const take = takeInTurn(storage);
 
   const queue: JobQueue = {
@@ -163,7 +143,7 @@ export const jobStore = defineStore((storage) => {
     },
     async retry(lease, scheduledFor) {
       await held(lease)
-        .set({ status: 'Pending', scheduled_for: scheduledFor, ...noLease })
+        .set((eb) => ({ status: 'Pending', ...backInLine(eb, scheduledFor), ...noLease }))
         .execute();
     },
     async cancel(lease, now) {
@@ -172,7 +152,7 @@ export const jobStore = defineStore((storage) => {
     async release(lease, scheduledFor) {
       await held(lease)
         .set((eb) => ({ status: 'Pending', attempt: eb('attempt', '-', 1), ...noLease }))
-        .$if(scheduledFor !== null, (query) => query.set({ scheduled_for: scheduledFor ?? 0 }))
+        .$if(scheduledFor !== null, (query) => query.set((eb) => backInLine(eb, scheduledFor ?? 0)))
         .execute();
     },
     postpone: (...job) => storage.write([postponed(...job)]),
@@ -221,11 +201,7 @@ export const jobStore = defineStore((storage) => {
         .executeTakeFirst();
       if (numUpdatedRows === 0n) throw new ConditionFailedError();
     },
-    /** Puts a job back in line from this attempt; without effect when another one has begun. */
-    retried: updateStatement(storage.db, 'jobs', (id: string, attempt: number, scheduledFor: number) => ({
-      set: { status: 'Pending', scheduled_for: scheduledFor, ...noLease },
-      where: { id, attempt },
-    })),
+    retried,
     postponed,
     begun,
     completed,
@@ -257,6 +233,15 @@ export const jobStore = defineStore((storage) => {
         .where('id', '=', id)
         .where('status', '=', 'Pending')
         .where('scheduled_for', '>', now)
+        .where('due_at', 'is', null)
+        .execute();
+      await storage.db
+        .updateTable('jobs')
+        .set({ due_at: now })
+        .where('id', '=', id)
+        .where('status', '=', 'Pending')
+        .where('scheduled_for', '=', outOfReach)
+        .where('due_at', '>', now)
         .execute();
     },
     get: (id: string): Promise<JobRow | undefined> =>

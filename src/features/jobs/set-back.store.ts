@@ -1,4 +1,6 @@
 import { defineStore } from '../../db/define-store.ts';
+import { placeStates } from './flow-places.store.ts';
+import { outOfReach } from './job-lease.store.ts';
 
 /** A place in the order in which jobs become due. */
 export interface JobPosition {
@@ -21,6 +23,7 @@ export const setBackStore = defineStore((storage) => ({
       .select(['id', 'scheduled_for'])
       .where('status', '=', 'Pending')
       .where((eb) => eb(eb.refTuple('scheduled_for', 'id'), '>', eb.tuple(scheduledFor, id)))
+      .where('scheduled_for', '<', outOfReach)
       .orderBy('scheduled_for')
       .orderBy('id')
       .limit(most)
@@ -35,6 +38,20 @@ export const setBackStore = defineStore((storage) => ({
       .where('status', '=', 'Pending')
       .execute();
     return { ids, last: { scheduledFor: last.scheduled_for, id: last.id } };
+  },
+  /** The same for jobs that need a place besides, and whose time has not come. */
+  async movePlaces(byMs: number): Promise<void> {
+    const later = storage.db.selectFrom('flow_places').select('job_id').where('state', '=', placeStates.later);
+    await storage.db
+      .updateTable('jobs')
+      .set((eb) => ({ due_at: eb('due_at', '-', byMs) }))
+      .where('id', 'in', later)
+      .execute();
+    await storage.db
+      .updateTable('flow_places')
+      .set((eb) => ({ due_at: eb('due_at', '-', byMs) }))
+      .where('state', '=', placeStates.later)
+      .execute();
   },
   /** Has the windows that end after this time do so as much earlier. */
   async moveWindows(endAfter: number, byMs: number): Promise<void> {

@@ -5,7 +5,7 @@ import type { RunRow } from '../../db/tables.ts';
 import type { LiveRuns } from '../../engine/lifecycle/index.ts';
 import type { RunJournal } from '../../engine/record/index.ts';
 import { RunFailure } from '../../engine/run-failure.ts';
-import { type JobReason, type JobStore, type JobWork, jobStore } from '../jobs/index.ts';
+import { type FlowPlaces, type JobReason, type JobStore, type JobWork, jobStore } from '../jobs/index.ts';
 import type { QueuedPlaces, SessionAccess, SessionPlaces } from '../sessions/index.ts';
 import type { Closing, DetachedRuns } from './detached-runs.ts';
 import {
@@ -39,6 +39,7 @@ interface RunJobDeps {
   readonly sessions: Pick<SessionPlaces, 'closed'>;
   readonly queuedPlaces: Pick<QueuedPlaces, 'left'>;
   readonly cancels: Pick<RunCancels, 'ask' | 'tellClosed'>;
+  readonly places: Pick<FlowPlaces, 'freed'>;
   readonly now: () => number;
 }
 
@@ -60,8 +61,10 @@ export const createRunJobs = (deps: RunJobDeps): RunJobs => {
       (await deps.detached.close(row, closing, async (stores) => {
         if (jobId !== null && why !== null) await stores(jobStore).explain(jobId, why);
       }));
-    if (closed) deps.sessions.closed({ tenantId: row.tenant_id, sessionId: row.session_id, runId: row.id });
-    return closed;
+    if (!closed) return false;
+    deps.sessions.closed({ tenantId: row.tenant_id, sessionId: row.session_id, runId: row.id });
+    if (jobId !== null) await deps.places.freed(jobId);
+    return true;
   };
 
   const cancelQueued: RunJobs['cancelQueued'] = async (row, actor) => {

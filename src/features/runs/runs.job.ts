@@ -12,7 +12,7 @@ import {
   type QueuedJob,
   waitFor,
 } from '../../scheduler/job-queue.ts';
-import type { JobStore } from '../jobs/index.ts';
+import type { FlowPlaces, JobStore } from '../jobs/index.ts';
 import type { QueuedPlaces, SessionPlaces } from '../sessions/index.ts';
 import type { DetachedRuns } from './detached-runs.ts';
 import { type ContinuationPayload, continuationKey, type Launch } from './launch/index.ts';
@@ -30,6 +30,7 @@ interface RunJobDeps {
   readonly queuedPlaces: Pick<QueuedPlaces, 'left'>;
   readonly detached: Pick<DetachedRuns, 'close'>;
   readonly lost: Pick<LostRuns, 'loseDescendants'>;
+  readonly places: Pick<FlowPlaces, 'freed'>;
   readonly wake: (dueAt: number) => void;
   readonly log: { error(fields: Readonly<Record<string, unknown>>, message: string): void };
   readonly now: () => number;
@@ -88,7 +89,11 @@ export const runJobHandler = (deps: RunJobDeps): JobHandler => {
     const wait = why === 'Blocked' ? deps.sessions.afterPause : deps.sessions.onTurn;
     wait({ tenantId: job.tenantId, sessionId, runId: job.id }, () => {
       const at = deps.now();
-      deps.jobs.due(job.id, at).then(
+      const due = async (): Promise<void> => {
+        await deps.jobs.due(job.id, at);
+        if (job.needsPlace === true) await deps.places.freed(job.id);
+      };
+      due().then(
         () => deps.wake(at),
         (error: unknown) =>
           deps.log.error({ jobId: job.id, error }, 'A run whose turn has come starts later than it could'),

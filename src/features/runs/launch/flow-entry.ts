@@ -1,7 +1,15 @@
 import type { Statement } from '../../../db/statement.ts';
 import type { Storage } from '../../../db/storage.ts';
+import type { UnitOfWork } from '../../../db/unit-of-work.ts';
 import type { WindowLimit } from '../../../engine/compiled-agent.ts';
-import { type FlowStore, flowStore, type JobHold, jobStore, type LastEntered } from '../../jobs/index.ts';
+import {
+  type FlowStore,
+  flowPlaceStore,
+  flowStore,
+  type JobHold,
+  jobStore,
+  type LastEntered,
+} from '../../jobs/index.ts';
 import type { DropRun } from './dropped-run.ts';
 import {
   type Drop,
@@ -9,6 +17,7 @@ import {
   type FlowSource,
   lineId,
   overRateLimit,
+  placeLimit,
   replaced,
   skipped,
   throttled,
@@ -131,34 +140,59 @@ export const createFlowEntry = ({ storage, write, flows }: FlowEntryDeps) => {
     return holds.reduce((latest, hold) => ((hold?.until ?? 0) > (latest?.until ?? 0) ? hold : latest), null);
   };
 
-  /** Stores the run, or that it was dropped: when it may start, or null when it may not. */
+  /** Stores a run that is let in; from when on somebody has to look for it, or for others that have got their places. */
+  const store = async (
+    stores: UnitOfWork,
+    sources: readonly FlowSource[],
+    { runId, tenantId, now }: QueuedRun,
+    { rows, place, arrival }: EntryWrites,
+    hold: JobHold | null,
+  ): Promise<number> => {
+    const limits = sources.map((source) => placeLimit(tenantId, source)).filter((limit) => limit !== null);
+    if (limits.length === 0) {
+      // One that waits for its time holds nobody in its session up until then.
+      await stores.write([...arrival, ...rows, ...(hold === null ? place : [])]);
+      if (hold !== null) await stores(jobStore).hold(runId, hold);
+      return hold?.until ?? now;
+    }
+    await stores.write([...arrival, ...rows]);
+    const { jobIds, dueAt } = await stores(flowPlaceStore).enter({
+      jobId: runId,
+      tenantId,
+      limits,
+      hold,
+      rank: 0,
+      now,
+    });
+    // Nor does one that waits for its place.
+    if (jobIds.includes(runId)) await stores.write(place);
+    return dueAt;
+  };
+
+  /** Stores the run, or that it was dropped: from when on somebody has to look for jobs, or null. */
   return async (
     sources: readonly FlowSource[],
     run: QueuedRun,
-    { rows, place, arrival }: EntryWrites,
+    writes: EntryWrites,
     { drop, replace }: FlowDoors,
   ): Promise<number | null> => {
-    const { tenantId, now } = run;
-    await forget(now);
+    const { tenantId } = run;
+    await forget(run.now);
     const line = workLine(tenantId, sources);
     const asked = new Set<string>();
     // Again while another one had to go first: each round ends one.
     for (;;) {
       try {
-        const hold = await storage.transaction(async (stores) => {
-          const found = await enter(stores(flowStore), sources, run, asked);
-          // One that waits for its time holds nobody in its session up until then.
-          await stores.write([...arrival, ...rows, ...(found === null ? place : [])]);
-          if (found !== null) await stores(jobStore).hold(run.runId, found);
-          return found;
-        }, line);
-        return hold?.until ?? now;
+        return await storage.transaction(
+          async (stores) => store(stores, sources, run, writes, await enter(stores(flowStore), sources, run, asked)),
+          line,
+        );
       } catch (error) {
         if (!(error instanceof NotLetIn)) throw error;
         const { why } = error;
         if ('failure' in why) {
           const dropped = await drop(run, why);
-          await write([...arrival, ...dropped.statements]);
+          await write([...writes.arrival, ...dropped.statements]);
           dropped.stored();
           return null;
         }

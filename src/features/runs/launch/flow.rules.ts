@@ -4,7 +4,7 @@ import { valueAtPointer } from '../../../core/documents/json-pointer.ts';
 import type { DropCause } from '../../../engine/active-run.ts';
 import type { AgentFlow, WindowLimit } from '../../../engine/compiled-agent.ts';
 import { RunFailure } from '../../../engine/run-failure.ts';
-import type { JobHold, JobReason } from '../../jobs/index.ts';
+import type { JobHold, JobReason, PlaceLimit } from '../../jobs/index.ts';
 
 type Debounce = NonNullable<AgentFlow['debounce']>;
 type Singleton = NonNullable<AgentFlow['singleton']>;
@@ -49,7 +49,7 @@ export const windowId = (
 
 /** Names what runs of one key have to themselves. Another key begins anew. */
 export const lineId = (
-  gate: 'debounce' | 'singleton',
+  gate: 'concurrency' | 'debounce' | 'singleton',
   tenantId: string,
   { kind, name, keyed }: FlowSource,
   key: string | null,
@@ -59,8 +59,9 @@ export const lineId = (
 export const workLine = (tenantId: string, sources: readonly FlowSource[]): string =>
   sources
     .map((source) => {
-      const { rateLimit, throttle, debounce, singleton } = source.flow;
-      return lineId('singleton', tenantId, source, (rateLimit ?? throttle ?? debounce ?? singleton)?.key ?? null);
+      const { rateLimit, throttle, debounce, singleton, concurrency } = source.flow;
+      const first = rateLimit ?? throttle ?? debounce ?? singleton ?? concurrency;
+      return lineId('singleton', tenantId, source, first?.key ?? null);
     })
     .join();
 
@@ -94,6 +95,18 @@ export const debounced = (
   const until = Math.min(now + windowMs, maxWaitMs === null ? Number.POSITIVE_INFINITY : since + maxWaitMs);
   const waits = `The debounce of ${named(source)} waits ${formatDuration(windowMs)} for a later run${forEach(key)}.`;
   return until <= now ? null : { until, code: 'flow-debounced', message: waits };
+};
+
+/** So many runs of a key may be at work at once; null: as many as there are workers. */
+export const placeLimit = (tenantId: string, source: FlowSource): PlaceLimit | null => {
+  const { concurrency } = source.flow;
+  if (concurrency === null) return null;
+  const { limit, key } = concurrency;
+  return {
+    id: lineId('concurrency', tenantId, source, key),
+    most: limit,
+    message: `The concurrency of ${named(source)} allows ${limit} at a time${forEach(key)}.`,
+  };
 };
 
 const one = (source: FlowSource, { key }: Singleton): string =>

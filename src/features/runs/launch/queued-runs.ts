@@ -110,7 +110,7 @@ export const createQueuedRuns = (deps: QueuedRunsDeps) => {
       if (startsAt === null) return;
       tellQueued(deps.listeners, run);
       // One that waits is found when it is due, by the poll of whichever worker is free.
-      if (startsAt <= now) deps.wake(now);
+      if (startsAt <= now) deps.wake(startsAt);
     },
     /** The row, log and job of the run that goes on once every call of another was decided. */
     resumption: (handover: ApprovalHandoverRow, now: number): readonly Statement[] =>
