@@ -2,6 +2,8 @@ import Type, { type Static, type TProperties } from 'typebox';
 import { nullable } from './schema.ts';
 
 export const singletonModes = ['Skip', 'Replace'] as const;
+/** And -100 is the lowest. */
+export const highestPriority = 100;
 type SingletonMode = (typeof singletonModes)[number];
 
 /** How queued runs are let in. `keyed`: what the keys lead into, with an example. */
@@ -42,6 +44,23 @@ export const flowSettings = (keyed: string, options: { readonly additionalProper
   const placeLimit = {
     limit: Type.Integer({ description: '1..10000: so many are at work at once, over all processes' }),
   };
+  const priority = {
+    key: Type.Optional(
+      nullable(
+        Type.String({
+          description: `JSON Pointer (RFC 6901) into ${keyed}; at most 256 characters. Without values, the integer that it finds is the priority`,
+        }),
+      ),
+    ),
+    values: Type.Optional(
+      nullable(
+        Type.Record(Type.String(), Type.Integer(), {
+          description: 'Priorities by what is found at key, each -100..100',
+        }),
+      ),
+    ),
+    default: Type.Optional(Type.Integer({ default: 0, description: '-100..100, where key finds none. Default 0' })),
+  };
   return Type.Object(
     {
       rateLimit: gate(windowLimit, 'A queued run over it is recorded as Canceled and does not start'),
@@ -52,6 +71,11 @@ export const flowSettings = (keyed: string, options: { readonly additionalProper
         'While a queued run waits or executes, others are recorded as Canceled (Skip), or take its place (Replace)',
       ),
       concurrency: gate(placeLimit, 'A queued run over it waits until another one is no longer at work'),
+      priority: Type.Optional(
+        nullable(Type.Object(priority, options), {
+          description: 'Of the waiting runs of a tenant those with a higher one start first',
+        }),
+      ),
     },
     options,
   );

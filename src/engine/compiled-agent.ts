@@ -91,6 +91,12 @@ export interface AgentFlow {
   readonly singleton: { readonly mode: 'Skip' | 'Replace'; readonly key: string | null } | null;
   /** So many are at work at once, and others wait until one is no longer. */
   readonly concurrency: { readonly limit: number; readonly key: string | null } | null;
+  /** Higher ones go first: that of the value at `key`, or the value itself where there are no `values`. */
+  readonly priority: {
+    readonly key: string | null;
+    readonly values: Readonly<Record<string, number>> | null;
+    readonly default: number;
+  } | null;
 }
 
 /** So many starts in each window. */

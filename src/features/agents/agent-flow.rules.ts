@@ -1,4 +1,4 @@
-import { singletonModes } from '../../contract/flow-settings.ts';
+import { highestPriority, singletonModes } from '../../contract/flow-settings.ts';
 import { parseDuration } from '../../core/config/duration.ts';
 import { isJsonPointer } from '../../core/documents/json-pointer.ts';
 import type { AgentFlow, WindowLimit } from '../../engine/compiled-agent.ts';
@@ -13,6 +13,7 @@ const mostStarts = 10_000;
 const shortestMs = 1000;
 const longestMs = 30 * 86_400_000;
 const longestKey = 256;
+const mostValues = 100;
 
 const lengthFinding = (path: string, duration: string, least: number, from: string): Finding[] => {
   const ms = parseDuration(duration) ?? 0;
@@ -75,6 +76,29 @@ const concurrencyFindings = ({ concurrency }: Flow): Finding[] =>
         ...keyFindings('flow.concurrency', concurrency.key),
       ];
 
+const priorityFindings = ({ priority }: Flow): Finding[] =>
+  priority === null
+    ? []
+    : [
+        ...keyFindings('flow.priority', priority.key),
+        ...rangeLimit('flow.priority.default', priority.default, -highestPriority, highestPriority),
+        ...Object.entries(priority.values ?? {}).flatMap(([name, value]) =>
+          rangeLimit(`flow.priority.values.${name}`, value, -highestPriority, highestPriority),
+        ),
+        ...errorUnless(
+          priority.values === null || priority.key !== null,
+          'value-out-of-range',
+          'flow.priority.values',
+          'flow.priority.values are looked up by flow.priority.key, which is missing.',
+        ),
+        ...errorUnless(
+          Object.keys(priority.values ?? {}).length <= mostValues,
+          'value-out-of-range',
+          'flow.priority.values',
+          `flow.priority.values must be at most ${mostValues}.`,
+        ),
+      ];
+
 const together = ({ debounce, singleton, throttle }: Flow): Finding[] =>
   errorUnless(
     debounce === null || (singleton === null && throttle === null),
@@ -92,6 +116,7 @@ export const flowFindings = ({ flow }: Pick<AgentContent, 'flow'>): Finding[] =>
         ...debounceFindings(flow),
         ...singletonFindings(flow),
         ...concurrencyFindings(flow),
+        ...priorityFindings(flow),
         ...together(flow),
       ];
 
@@ -104,7 +129,7 @@ const compileWindow = (settings: WindowSettings): WindowLimit | null =>
 export const compileFlow = ({ flow }: Pick<AgentContent, 'flow'>): AgentFlow | null => {
   if (flow === null) return null;
   if (Object.values(flow).every((gate) => gate === null)) return null;
-  const { rateLimit, throttle, debounce, singleton, concurrency } = flow;
+  const { rateLimit, throttle, debounce, singleton, concurrency, priority } = flow;
   return {
     rateLimit: compileWindow(rateLimit),
     throttle: compileWindow(throttle),
@@ -115,5 +140,6 @@ export const compileFlow = ({ flow }: Pick<AgentContent, 'flow'>): AgentFlow | n
     },
     singleton,
     concurrency,
+    priority,
   };
 };

@@ -30,6 +30,7 @@ const noGates: NonNullable<AgentContent['flow']> = {
   debounce: null,
   singleton: null,
   concurrency: null,
+  priority: null,
 };
 
 // Far below the number of parameters that a statement may have, and few different texts of it.

@@ -182,6 +182,10 @@ export const jobStore = defineStore((storage) => {
         .where('id', '=', id)
         .execute();
     },
+    /** Where a job that nobody can have taken yet stands among those that wait. Part of the unit that stores it. */
+    async standIn(id: string, rank: number, line: string): Promise<void> {
+      await storage.db.updateTable('jobs').set({ rank, line }).where('id', '=', id).execute();
+    },
     /** Says why a job that executes is to end. */
     async explain(id: string, { code, message }: JobReason): Promise<void> {
       await storage.db

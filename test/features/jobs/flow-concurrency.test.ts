@@ -1,64 +1,15 @@
 import assert from 'node:assert/strict';
-import type { AgentRunRequest } from '../../../src/contract/run-request.ts';
 import { jobStore } from '../../../src/features/jobs/index.ts';
-import {
-  type AppSetup,
-  forEachDurableService,
-  forEachService,
-  forEachSharedService,
-  type TestApp,
-} from '../../support/app.ts';
+import { forEachDurableService, forEachService, forEachSharedService, type TestApp } from '../../support/app.ts';
 import { testClock } from '../../support/clock.ts';
 import { eventually } from '../../support/eventually.ts';
 import { openApprovals, queueWaiting } from '../approvals/approval-world.ts';
 import { anyJob } from '../runs/other-process.ts';
-import { enqueue, getRun, refusal, tool } from '../runs/run-calls.ts';
+import { enqueue, getRun, refusal } from '../runs/run-calls.ts';
 import { acceptedRun, openTriggers, saveTrigger } from '../triggers/trigger-world.ts';
+import { begins, key, noPolls, of, workshop } from './flow-workshop.ts';
 import { at, enqueueAll, jobOf, queueOnly, seen, standing } from './flow-world.ts';
 
-type Flow = Readonly<Record<string, unknown>>;
-const key = '/parameters/customer';
-const noPolls = { Scheduling: { PollInterval: '1h', MaxConcurrentJobs: 8 } } as const;
-
-/** An agent whose runs for a customer wait until each of them is told to go on, or to fail. */
-const workshop = (concurrency: Flow, more: Flow = {}) => {
-  const calls: { readonly goOn: () => void; readonly fail: () => void }[] = [];
-  const begun: string[] = [];
-  const work = tool('work', (_args, { signal, runId }) => {
-    begun.push(runId);
-    return new Promise((resolve, reject) => {
-      calls.push({ goOn: () => resolve('done'), fail: () => reject(new Error('no')) });
-      signal.addEventListener('abort', () => reject(signal.reason));
-    });
-  });
-  return {
-    begun,
-    calls,
-    setup: {
-      tools: [work],
-      script: [
-        { when: { tool: 'work' }, reply: { text: 'It is done.' } },
-        { reply: { toolCalls: [{ name: 'work', arguments: {} }] } },
-      ],
-      agents: [
-        {
-          name: 'helper',
-          toolNames: ['work'],
-          parameters: [{ name: 'customer', kind: 'Text' }],
-          instructions: 'For {{customer}}.',
-          flow: { concurrency, ...more },
-        },
-      ],
-    } satisfies AppSetup,
-  };
-};
-const of = (customer: string, more: Partial<AgentRunRequest> = {}): AgentRunRequest => ({
-  message: 'Hi',
-  parameters: { customer },
-  ...more,
-});
-const begins = (begun: readonly string[], ids: readonly string[]) =>
-  eventually('they are at work', () => begun.length >= ids.length).then(() => assert.deepEqual(begun, ids));
 const ends = (app: Pick<TestApp, 'client'>, id: string, as: string) =>
   eventually('it has ended', async () => (await jobOf(app, id)).completedAt !== null).then(async () =>
     assert.equal((await jobOf(app, id)).status, as),
@@ -70,7 +21,7 @@ const working = 'Running null';
 forEachService(
   'FLOW JOB-27 concurrency: so many of a key are at work at once; others wait and say why, and start oldest first',
   async (open) => {
-    const { begun, calls, setup } = workshop({ limit: 2, key });
+    const { begun, calls, setup } = workshop({ concurrency: { limit: 2, key } });
     const app = await open({ ...setup, service: noPolls });
     const [a1 = '', a2 = '', a3 = '', a4 = ''] = await enqueueAll(
       app,
@@ -98,7 +49,7 @@ forEachService(
 );
 
 forEachService('FLOW concurrency: each way to end frees one place at once', async (open) => {
-  const { begun, calls, setup } = workshop({ limit: 1 });
+  const { begun, calls, setup } = workshop({ concurrency: { limit: 1 } });
   const app = await open({
     ...setup,
     service: { ...noPolls, AsyncRun: { MaxAttempts: 1 }, Tools: { MaxConsecutiveErrors: 0 } },
@@ -123,7 +74,7 @@ forEachService('FLOW concurrency: each way to end frees one place at once', asyn
 forEachService(
   'FLOW concurrency: a run that is tried again has given its place back, and needs one again',
   async (open) => {
-    const { begun, calls, setup } = workshop({ limit: 1 });
+    const { begun, calls, setup } = workshop({ concurrency: { limit: 1 } });
     const app = await open({
       ...setup,
       service: {
@@ -152,7 +103,7 @@ forEachService(
 forEachService(
   'FLOW concurrency: it is asked last, when the time of a run has come, and holds nobody in a session',
   async (open) => {
-    const { begun, calls, setup } = workshop({ limit: 1 }, { throttle: { limit: 1, window: '1m' } });
+    const { begun, calls, setup } = workshop({ concurrency: { limit: 1 }, throttle: { limit: 1, window: '1m' } });
     const app = await open({ ...setup, service: { Scheduling: { PollInterval: '1s' } }, clock: testClock({ at }) });
     const [first = '', second = '', third = ''] = await enqueueAll(app, [
       of('a'),
@@ -185,7 +136,7 @@ forEachService(
       ['Skip', [working, held, 'Canceled flow-skipped']],
       ['Replace', [working, 'Canceled flow-replaced', held]],
     ] as const) {
-      const { begun, calls, setup } = workshop({ limit: 1 }, { singleton: { mode, key } });
+      const { begun, calls, setup } = workshop({ concurrency: { limit: 1 }, singleton: { mode, key } });
       const app = await open({ ...setup, service: noPolls });
       const ids = await enqueueAll(app, [of('ann'), of('bob'), of('bob')]);
       const next = ids[mode === 'Skip' ? 1 : 2] ?? '';
@@ -203,7 +154,7 @@ forEachService(
 forEachSharedService(
   'FLOW concurrency: the limit holds over two processes, and the end of a run in one lets in the next',
   async (open) => {
-    const { begun, calls, setup } = workshop({ limit: 2 });
+    const { begun, calls, setup } = workshop({ concurrency: { limit: 2 } });
     const one = await open({ ...setup, service: noPolls });
     const two = await open({ ...setup, agents: [], service: noPolls, folder: one.folder });
     const ids = await Promise.all(
@@ -223,7 +174,7 @@ forEachSharedService(
 forEachDurableService(
   'FLOW concurrency: no claim reaches one that waits, and the place of a process that is gone goes to the next',
   async (open) => {
-    const { begun, calls, setup } = workshop({ limit: 1 });
+    const { begun, calls, setup } = workshop({ concurrency: { limit: 1 } });
     const first = await open({ ...setup, service: { ...queueOnly, AsyncRun: { MaxAttempts: 1 } }, ...standing() });
     const ids = await enqueueAll(first, [of('a'), of('b'), of('c')]);
     const jobs = first.store.open().stores(jobStore);
@@ -254,7 +205,7 @@ forEachDurableService(
 );
 
 forEachDurableService('FLOW concurrency: who waits and who has a place is known after a restart', async (open) => {
-  const { begun, calls, setup } = workshop({ limit: 1 });
+  const { begun, calls, setup } = workshop({ concurrency: { limit: 1 } });
   const first = await open({ ...setup, service: queueOnly });
   const ids = await enqueueAll(first, [of('a'), of('b')]);
   await first.close();
@@ -270,7 +221,7 @@ forEachDurableService('FLOW concurrency: who waits and who has a place is known 
 });
 
 forEachService('FLOW concurrency: another limit holds from the next run on, for those that wait, too', async (open) => {
-  const { begun, calls, setup } = workshop({ limit: 1 });
+  const { begun, calls, setup } = workshop({ concurrency: { limit: 1 } });
   const app = await open({ ...setup, service: noPolls });
   const ids = await enqueueAll(app, [of('a'), of('b'), of('c')]);
   await begins(begun, ids.slice(0, 1));

@@ -144,6 +144,7 @@ forEachService('FLOW rateLimit: what no gate can be is refused, with its member 
     debounce: null,
     singleton: null,
     concurrency: null,
+    priority: null,
   });
   for (const [wrong, member, says] of [
     [{ limit: 0 }, 'limit', '1 to 10000'],

@@ -15,9 +15,11 @@ import {
   type Drop,
   debounced,
   type FlowSource,
+  keyLine,
   lineId,
   overRateLimit,
   placeLimit,
+  rankOf,
   replaced,
   skipped,
   throttled,
@@ -148,20 +150,24 @@ export const createFlowEntry = ({ storage, write, flows }: FlowEntryDeps) => {
     { rows, place, arrival }: EntryWrites,
     hold: JobHold | null,
   ): Promise<number> => {
+    const rank = rankOf(sources);
+    const line = keyLine(tenantId, sources);
     const limits = sources.map((source) => placeLimit(tenantId, source)).filter((limit) => limit !== null);
     if (limits.length === 0) {
       // One that waits for its time holds nobody in its session up until then.
       await stores.write([...arrival, ...rows, ...(hold === null ? place : [])]);
       if (hold !== null) await stores(jobStore).hold(runId, hold);
+      if (rank !== 0 || line !== '') await stores(jobStore).standIn(runId, rank, line);
       return hold?.until ?? now;
     }
     await stores.write([...arrival, ...rows]);
+    await stores(jobStore).standIn(runId, rank, line);
     const { jobIds, dueAt } = await stores(flowPlaceStore).enter({
       jobId: runId,
       tenantId,
       limits,
       hold,
-      rank: 0,
+      rank,
       now,
     });
     // Nor does one that waits for its place.

@@ -1,4 +1,5 @@
 import { createHash } from 'node:crypto';
+import { highestPriority } from '../../../contract/flow-settings.ts';
 import { formatDuration } from '../../../core/config/duration.ts';
 import { valueAtPointer } from '../../../core/documents/json-pointer.ts';
 import type { DropCause } from '../../../engine/active-run.ts';
@@ -7,6 +8,7 @@ import { RunFailure } from '../../../engine/run-failure.ts';
 import type { JobHold, JobReason, PlaceLimit } from '../../jobs/index.ts';
 
 type Debounce = NonNullable<AgentFlow['debounce']>;
+type Priority = NonNullable<AgentFlow['priority']>;
 type Singleton = NonNullable<AgentFlow['singleton']>;
 
 /** A run that is not to start, and what its record says of it. */
@@ -95,6 +97,34 @@ export const debounced = (
   const until = Math.min(now + windowMs, maxWaitMs === null ? Number.POSITIVE_INFINITY : since + maxWaitMs);
   const waits = `The debounce of ${named(source)} waits ${formatDuration(windowMs)} for a later run${forEach(key)}.`;
   return until <= now ? null : { until, code: 'flow-debounced', message: waits };
+};
+
+const priorityAt = (keyed: unknown, { key, values, default: other }: Priority): number => {
+  const value = key === null ? undefined : valueAtPointer(keyed, key);
+  if (values !== null) {
+    const name = typeof value === 'string' ? value : JSON.stringify(value);
+    return name !== undefined && Object.hasOwn(values, name) ? (values[name] ?? other) : other;
+  }
+  if (typeof value !== 'number' || !Number.isInteger(value)) return other;
+  return Math.min(Math.max(value, -highestPriority), highestPriority);
+};
+
+/** Where a run stands among those of its tenant that wait: lower ones go first. That of a trigger stands before that of its agent. */
+export const rankOf = (sources: readonly FlowSource[]): number => {
+  const source = sources.findLast(({ flow }) => flow.priority !== null);
+  const priority = source?.flow.priority;
+  // Zero has one sign in a store.
+  return source === undefined || priority == null ? 0 : 0 - priorityAt(source.keyed, priority);
+};
+
+/** The line in which a run takes turns with others of its lane; empty: that of all without a key. */
+export const keyLine = (tenantId: string, sources: readonly FlowSource[]): string => {
+  for (const source of sources) {
+    const { concurrency, throttle } = source.flow;
+    const limited = concurrency ?? throttle;
+    if (limited !== null) return lineId('concurrency', tenantId, source, limited.key);
+  }
+  return '';
 };
 
 /** So many runs of a key may be at work at once; null: as many as there are workers. */
