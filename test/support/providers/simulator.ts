@@ -8,7 +8,7 @@ import type { Scenario, SimulatedFault, SimulatedRequest, Wire, WireName } from 
 
 export interface SimulatorOptions {
   /** Decides each answer while the queue is empty. */
-  readonly respond?: (request: SimulatedRequest) => Scenario;
+  readonly respond?: (request: SimulatedRequest) => Scenario | Promise<Scenario>;
   /** Wait before each frame, in milliseconds; 0: one frame for each turn of the event loop. */
   readonly frameDelayMs?: number;
   readonly port?: number;
@@ -224,7 +224,7 @@ export const startProviderSimulator = async (options: SimulatorOptions = {}): Pr
       sendJson(response, 400, JSON.stringify(wire.error('bad-request', 400)), { 'x-objection': objection });
       return;
     }
-    const scenario = queue.shift() ?? options.respond?.(request) ?? defaultScenario;
+    const scenario = queue.shift() ?? (await options.respond?.(request)) ?? defaultScenario;
     if (scenario.fault?.kind === 'status') sendStatus(response, wire, scenario.fault);
     else if (request.streaming)
       stream(response, wire, framesOf(wire, scenario, request), scenario.fault ?? null, delayMs);
