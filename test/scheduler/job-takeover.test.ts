@@ -37,6 +37,17 @@ const openProcesses = async (t: TestContext, kind: TestStore, options: Partial<J
       }),
     ]);
 
+  /** What the workers have asked the store and have no answer to. */
+  let asked = 0;
+  const whileAsked = (ask: () => unknown): unknown => {
+    const answer = ask();
+    if (!(answer instanceof Promise)) return answer;
+    asked += 1;
+    return answer.finally(() => {
+      asked -= 1;
+    });
+  };
+
   const others: ((by: string, dueAt: number) => void)[] = [];
   /** A worker whose jobs end when the test says so. `away`: its process cannot reach the store. */
   const process = (owner: string, storage: Storage, options: Partial<JobWorkerOptions> = {}) => {
@@ -48,8 +59,10 @@ const openProcesses = async (t: TestContext, kind: TestStore, options: Partial<J
     const store: JobStore = storage.stores(jobStore);
     const queue: JobStore = new Proxy(store, {
       get: (target, name) => {
-        if (!state.away || name === 'then') return Reflect.get(target, name);
-        return () => Promise.reject(new Error('The store is away.'));
+        const member = Reflect.get(target, name);
+        if (typeof member !== 'function') return member;
+        if (state.away) return () => Promise.reject(new Error('The store is away.'));
+        return (...args: unknown[]) => whileAsked(() => Reflect.apply(member, target, args));
       },
     });
     const work: JobHandler = (job, signal) => {
@@ -86,13 +99,16 @@ const openProcesses = async (t: TestContext, kind: TestStore, options: Partial<J
     return { state, store, worker, begun, lost, reasons, end };
   };
 
+  /** The workers have nothing under way, and nothing comes of what they had: some turns go by without a question. */
   const settle = async (): Promise<void> => {
-    // What was under way when it began has ended: each turn goes to the store and back, as each step of a worker does.
-    for (let turn = 0; turn < 10; turn += 1) {
+    let quiet = 0;
+    await eventually('the workers have no question under way', async () => {
       await new Promise((resolve) => setImmediate(resolve));
       await first.probe();
       await second.probe();
-    }
+      quiet = asked === 0 ? quiet + 1 : 0;
+      return quiet === 10;
+    });
   };
   const pass = async (ms: number): Promise<void> => {
     await clock.advance(ms);
