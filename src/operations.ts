@@ -11,9 +11,9 @@ import { mcpEndpointOperations } from './features/mcp-endpoint/mcp-endpoint.oper
 import { mcpServerOperations } from './features/mcp-servers/mcp-servers.operations.ts';
 import { modelOperations } from './features/models/models.operations.ts';
 import { chatCompletionOperations, openAiModelOperations } from './features/openai/openai.operations.ts';
+import { conversationOperations, responseOperations } from './features/openai/responses.operations.ts';
 import { diagnosticsOperations } from './features/platform/diagnostics.operations.ts';
 import { metaOperations } from './features/platform/meta.operations.ts';
-import { conversationOperations, responseOperations } from './features/openai/responses.operations.ts';
 import { policyTestOperations } from './features/policy-tests/policy-tests.operations.ts';
 import {
   egressPolicyOperations,

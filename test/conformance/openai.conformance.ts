@@ -70,10 +70,5 @@ rule('OAI-40 OAI-41 OAI-44', 'a conversation is reserved, and has what its respo
   );
   const { body: item } = await api.get(`/v1/conversations/${reserved.id}/items/${items.first_id}`);
   assert.deepEqual(item, items.data[0]);
-  assertError(
-    await api.get('/v1/conversations/nobodys'),
-    404,
-    'invalid_request_error',
-    'conversation_not_found',
-  );
+  assertError(await api.get('/v1/conversations/nobodys'), 404, 'invalid_request_error', 'conversation_not_found');
 });

@@ -8,7 +8,14 @@ import { type GivenContext, type RecordedCall, type RunReplay, recordedTools } f
 import { warningsOf } from '../../engine/lifecycle/index.ts';
 import type { AgentVariants } from '../agents/index.ts';
 import type { AuditLog } from '../audit/index.ts';
-import { failureError, type Launch, type RecordedInput, type RunAccess, type RunRecords, type RunWork } from '../runs/index.ts';
+import {
+  failureError,
+  type Launch,
+  type RecordedInput,
+  type RunAccess,
+  type RunRecords,
+  type RunWork,
+} from '../runs/index.ts';
 import type { replayOperations } from './replays.operations.ts';
 import type { ToolMode } from './replays.schema.ts';
 

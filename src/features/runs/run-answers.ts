@@ -49,7 +49,11 @@ export const createRunAnswers = ({ launch, engine, store }: RunAnswerDeps) => {
       onFrames?: (runId: string, frames: readonly Frame[]) => void,
     ): Promise<{ readonly run: ActiveRun; readonly outcome: RunOutcome }> {
       const run = await begin(context, entrance, onDisconnect);
-      if (onFrames !== undefined) run.log.subscribe((frames) => onFrames(run.id, frames), () => undefined);
+      if (onFrames !== undefined)
+        run.log.subscribe(
+          (frames) => onFrames(run.id, frames),
+          () => undefined,
+        );
       const outcome = await run.done;
       if (outcome.failure !== null) throw failureError((await endElsewhere(run)) ?? outcome.failure, run.id);
       return { run, outcome };

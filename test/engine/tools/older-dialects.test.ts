@@ -1,7 +1,7 @@
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
-import { argumentsChecker, readForeignSchema } from '../../../src/engine/tools/index.ts';
 import type { Json } from '../../../src/contract/schema.ts';
+import { argumentsChecker, readForeignSchema } from '../../../src/engine/tools/index.ts';
 
 const check = (schema: unknown) => {
   const read = readForeignSchema(schema);

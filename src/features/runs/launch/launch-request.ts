@@ -4,9 +4,9 @@ import type { RunTarget } from '../../../core/caller/run-authorization.ts';
 import type { CallContext } from '../../../core/context.ts';
 import type { Statement } from '../../../db/statement.ts';
 import type { RunJob, RunPlan } from '../../../engine/active-run.ts';
-import type { TreeLimits } from '../../../engine/control/index.ts';
 import type { CompiledAgent } from '../../../engine/compiled-agent.ts';
 import type { GivenContext } from '../../../engine/context/index.ts';
+import type { TreeLimits } from '../../../engine/control/index.ts';
 import type { FlowSource } from './flow.rules.ts';
 
 /** Who a run is for. */
