@@ -234,6 +234,12 @@ export const createLaunch = (deps: LaunchDeps) => {
     });
   };
 
+  /** Whoever asked from elsewhere keeps the run's id before the run begins. */
+  const reserve = async ({ item, exposed }: LaunchRequest, runId: string): Promise<void> => {
+    await item?.reserve(runId);
+    await exposed?.reserve?.(runId);
+  };
+
   const isHeld = (tenantId: string, agentName: string): boolean => deps.stops.reason(tenantId, agentName) !== null;
 
   /** The plan of a job whose place in line has come; a word when there is nothing to start. */
@@ -265,7 +271,7 @@ export const createLaunch = (deps: LaunchDeps) => {
     },
     /** All that follows, for a run that executes here at once. */
     async start(entrance: Entrance): Promise<ActiveRun> {
-      const { context, agentName, item, exposed, outside } = entrance.request;
+      const { context, agentName, item, outside } = entrance.request;
       const reading = mayStart(deps, context.tenantId, agentName);
       if (reading !== null) await reading;
       const subject = await subjectOf(entrance.request);
@@ -284,8 +290,7 @@ export const createLaunch = (deps: LaunchDeps) => {
         const sessionId = named.request.body.sessionId ?? null;
         if (sessionId !== null) placed = await place(named, sessionId, prepared);
         const plan = await planOf(named, prepared, placed, admission);
-        if (item !== undefined) await item.reserve(plan.id);
-        if (exposed?.reserve !== undefined) await exposed.reserve(plan.id);
+        await reserve(entrance.request, plan.id);
         const run = engine.start(plan);
         if (admission !== null) void run.log.opened.then(admission.settled);
         return run;
