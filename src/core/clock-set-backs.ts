@@ -1,6 +1,6 @@
 import type { Clock, Timer } from './clock.ts';
 
-const lookEveryMs = 5000;
+const lookEveryMs = 1000;
 // A clock that is kept right is moved by less; a person who sets one moves it by more.
 const leastMs = 1000;
 

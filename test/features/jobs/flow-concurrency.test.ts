@@ -2,7 +2,7 @@ import assert from 'node:assert/strict';
 import { jobStore } from '../../../src/features/jobs/index.ts';
 import { forEachDurableService, forEachService, forEachSharedService, type TestApp } from '../../support/app.ts';
 import { testClock } from '../../support/clock.ts';
-import { eventually } from '../../support/eventually.ts';
+import { eventually, processMs } from '../../support/eventually.ts';
 import { openApprovals, queueWaiting } from '../approvals/approval-world.ts';
 import { anyJob } from '../runs/other-process.ts';
 import { enqueue, getRun, refusal } from '../runs/run-calls.ts';
@@ -190,8 +190,10 @@ forEachDurableService(
     await next.clock.advance(30_000);
     const ended = async () => (await Promise.all(ids.map((id) => jobOf(next, id)))).filter((job) => job.completedAt);
     for (let n = 0; (await ended()).length < ids.length; n += 1) {
-      await eventually('one more is at work, or none is left', async () =>
-        begun.length > n ? true : (await ended()).length === ids.length,
+      await eventually(
+        'one more is at work, or none is left',
+        async () => begun.length > n || (await ended()).length === ids.length,
+        processMs,
       );
       const states = await seen(next, ids);
       assert.ok(states.filter((state) => state === working).length <= 1, states.join());

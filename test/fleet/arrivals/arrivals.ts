@@ -36,6 +36,8 @@ export interface ArrivalReport {
 }
 
 const minuteMs = 60_000;
+/** A busy machine is slow to start processes again: as many die there, only later. */
+const leastKills = 3;
 const drainMs = 600_000;
 const script = [
   {
@@ -78,7 +80,7 @@ const watchMachine = () => {
   return { standstills, stop: () => clearInterval(timer) };
 };
 
-/** Kills one of the processes and starts it again, until the time is over and a minute has begun meanwhile. */
+/** Kills one of the processes and starts it again, until the time is over, some have died and a minute has begun meanwhile. */
 const killAtRandom = async (
   fleet: Fleet,
   { seconds, tell = () => undefined }: ArrivalOptions,
@@ -90,7 +92,8 @@ const killAtRandom = async (
     const now = Date.now();
     const seen = Math.floor(now / minuteMs) > Math.floor(begun / minuteMs);
     // Not while what is due is about to be seen.
-    return now - begun > seconds * 1000 && seen && now % minuteMs > 10_000 && now % minuteMs < 50_000;
+    const isOver = now - begun > seconds * 1000 && kills >= leastKills;
+    return isOver && seen && now % minuteMs > 10_000 && now % minuteMs < 50_000;
   };
   while (!isEnough()) {
     await pause(3000 + 7000 * random());
