@@ -127,7 +127,7 @@ const options = [
 ];
 let stopFleet = async () => undefined;
 try {
-  if (processes > 2) stopFleet = await startFleet();
+  if (processes > 1) stopFleet = await startFleet();
   const failed = await node([...options, ...files]);
   // What the suite proves is said by a run of all of it; with owners the rules that are about sharing are left out.
   const isWhole = positionals.length === 0 && !values['second-owner'];

@@ -206,7 +206,11 @@ export const postgresStore: TestStore = {
   owned: false,
   after: 27,
   settings: (folder) => ({
-    Persistence: { Provider: 'Postgres', Postgres: { ConnectionString: urlOf(folder), SchemaName: schema } },
+    Persistence: {
+      Provider: 'Postgres',
+      // Each is a process of the server that reads the catalog of a new database: most of what a start costs there.
+      Postgres: { ConnectionString: urlOf(folder), SchemaName: schema, MaxConnections: 6 },
+    },
   }),
   make(folder, content) {
     const making = made.get(folder) ?? make(folder, content);
