@@ -108,6 +108,15 @@ export const McpRefreshResponse = Type.Object(
 );
 export type McpRefreshResponse = Static<typeof McpRefreshResponse>;
 
+export const McpOAuthStartResponse = Type.Object(
+  {
+    authorizationUri: Type.String({ description: 'For the browser of the person who agrees' }),
+    state: Type.String(),
+    expiresAt: Time,
+  },
+  { title: 'McpOAuthStartResponse' },
+);
+
 export const McpPromptSummary = Type.Object(
   {
     name: Type.String(),

@@ -20,6 +20,8 @@ export interface McpServiceDeps {
   readonly table: Pick<StoreTable<McpServerRow>, 'put' | 'drop'>;
   readonly catalog: ToolCatalog;
   readonly connections: Pick<Connections, 'drop'>;
+  /** Forgets what was granted at a server that is gone or is another one now. */
+  readonly forgetGrant: (before: McpServerRow, after: McpServerRow | null) => Promise<void>;
   readonly discovery: Discovery;
   readonly view: ServerView;
   readonly rules: ServerRules;
@@ -38,6 +40,7 @@ const taken: ReadonlySet<string> = new Set(['refresh']);
 /** What decides whom a server is and what it lists; a change of it makes what was found worthless. */
 const reached = ({ endpoint, transport, protocol, headers, tools, ...rest }: ServerSettings) => {
   const { authorizationConfigurationKey, oauthEnabled, oauthClientId, oauthScopes } = rest;
+  const { oauthClientSecretConfigurationKey } = rest;
   return {
     endpoint,
     transport,
@@ -48,6 +51,7 @@ const reached = ({ endpoint, transport, protocol, headers, tools, ...rest }: Ser
     oauthEnabled,
     oauthClientId,
     oauthScopes,
+    oauthClientSecretConfigurationKey,
   };
 };
 
@@ -117,7 +121,7 @@ export const mcpServerService = (deps: McpServiceDeps): ServiceHandlers => {
       const { tenantId } = context;
       if (taken.has(name)) throw invalidField('name', 'is a word of the API');
       const settings = asked(tenantId, body);
-      const row = await audit.change(context, async (stores, tell) => {
+      const { before, row } = await audit.change(context, async (stores, tell) => {
         const servers = stores(mcpServerStore);
         const before = await servers.find(tenantId, name);
         const saved = rowToSave(tenantId, name, settings, body.enabled ?? true, before);
@@ -127,27 +131,29 @@ export const mcpServerService = (deps: McpServiceDeps): ServiceHandlers => {
           before: before === undefined ? null : view.definition(before),
           after: view.definition(saved),
         });
-        return saved;
+        return { before, row: saved };
       });
       table.put(row);
       catalog.changed();
       connections.drop(row.id);
+      if (before !== undefined) await deps.forgetGrant(before, row);
       return ok(view.definition(row));
     },
 
     async remove(context, { params: { name } }) {
       const { tenantId } = context;
-      const id = await audit.change(context, async (stores, tell) => {
+      const before = await audit.change(context, async (stores, tell) => {
         const servers = stores(mcpServerStore);
         const before = await servers.find(tenantId, name);
         if (before === undefined || !(await servers.remove(before))) throw noServer(name);
         tell({ id: name, before: view.definition(before), after: null });
-        return before.id;
+        return before;
       });
       table.drop(tenantKey(tenantId, name));
       catalog.changed();
-      catalog.forget(id);
-      connections.drop(id);
+      catalog.forget(before.id);
+      connections.drop(before.id);
+      await deps.forgetGrant(before, null);
       return noContent();
     },
 
