@@ -52,7 +52,8 @@ export const protectedServer = async (t: TestContext): Promise<ProtectedServer> 
     }
     if (!request.url.startsWith('/mcp')) return { raw: (response) => response.writeHead(404).end() };
     if (!issuer.admits(request.headers.authorization, server.endpoint)) {
-      const challenge = world.challenge ?? `Bearer error="invalid_token", resource_metadata="${server.url}${metadataPath}"`;
+      const challenge =
+        world.challenge ?? `Bearer error="invalid_token", resource_metadata="${server.url}${metadataPath}"`;
       return { raw: (response) => response.writeHead(401, { 'www-authenticate': challenge }).end('{}') };
     }
     admitted.push(asked);

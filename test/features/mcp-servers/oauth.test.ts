@@ -1,7 +1,7 @@
 import assert from 'node:assert/strict';
+import { startServer } from '../../providers/http/loopback-server.ts';
 import { openApp, overHttp } from '../../support/app.ts';
 import { trail } from '../../support/audit-chain.ts';
-import { startServer } from '../../providers/http/loopback-server.ts';
 import { get, refresh, refused, save } from './mcp-world.ts';
 import {
   authorized,
@@ -16,66 +16,69 @@ import {
 
 const redirectUri = `${callbackBase}/api/mcp-servers/weather/oauth/callback`;
 
-overHttp('MCP-27 MCP-28 MCP-29 MCP-30 a person agrees, and the service uses the server from then on', async (open, t) => {
-  const world = await protectedServer(t);
-  const app = await open(oauthSetup());
-  const { client } = app;
-  await save(client, world.endpoint, { oauthEnabled: true });
-  assert.equal((await get(client)).status.state, 'AuthorizationRequired');
-  // Nobody asks a server in the name of nobody.
-  assert.equal((await refresh(client)).servers[0]?.state, 'AuthorizationRequired');
-  assert.equal(world.server.received.length, 0);
-  assert.deepEqual(await refused(client.mcpServers.prompts({ params })), [409, 'mcp-authorization-required']);
+overHttp(
+  'MCP-27 MCP-28 MCP-29 MCP-30 a person agrees, and the service uses the server from then on',
+  async (open, t) => {
+    const world = await protectedServer(t);
+    const app = await open(oauthSetup());
+    const { client } = app;
+    await save(client, world.endpoint, { oauthEnabled: true });
+    assert.equal((await get(client)).status.state, 'AuthorizationRequired');
+    // Nobody asks a server in the name of nobody.
+    assert.equal((await refresh(client)).servers[0]?.state, 'AuthorizationRequired');
+    assert.equal(world.server.received.length, 0);
+    assert.deepEqual(await refused(client.mcpServers.prompts({ params })), [409, 'mcp-authorization-required']);
 
-  const { authorizationUri, state, expiresAt } = await start(client);
-  const asked = new URL(authorizationUri);
-  assert.equal(asked.origin + asked.pathname, `${world.issuer.issuer}/authorize`);
-  const { code_challenge: challenge = '', ...rest } = queryOf(asked);
-  assert.deepEqual(rest, {
-    response_type: 'code',
-    client_id: 'client-1',
-    redirect_uri: redirectUri,
-    state,
-    code_challenge_method: 'S256',
-    resource: world.endpoint,
-    scope: 'tools',
-  });
-  assert.match(state, /^[\w-]{43}$/);
-  assert.match(challenge, /^[\w-]{43}$/);
-  assert.ok(Date.parse(expiresAt) - Date.now() <= 600_000);
-  assert.deepEqual(
-    [world.issuer.registered[0]?.['application_type'], world.issuer.registered[0]?.['redirect_uris']],
-    ['web', [redirectUri]],
-  );
+    const { authorizationUri, state, expiresAt } = await start(client);
+    const asked = new URL(authorizationUri);
+    assert.equal(asked.origin + asked.pathname, `${world.issuer.issuer}/authorize`);
+    const { code_challenge: challenge = '', ...rest } = queryOf(asked);
+    assert.deepEqual(rest, {
+      response_type: 'code',
+      client_id: 'client-1',
+      redirect_uri: redirectUri,
+      state,
+      code_challenge_method: 'S256',
+      resource: world.endpoint,
+      scope: 'tools',
+    });
+    assert.match(state, /^[\w-]{43}$/);
+    assert.match(challenge, /^[\w-]{43}$/);
+    assert.ok(Date.parse(expiresAt) - Date.now() <= 600_000);
+    assert.deepEqual(
+      [world.issuer.registered[0]?.['application_type'], world.issuer.registered[0]?.['redirect_uris']],
+      ['web', [redirectUri]],
+    );
 
-  const back = await world.issuer.agree(authorizationUri);
-  const url = `${app.url}${back.pathname}${back.search}`;
-  const page = await fetch(url);
-  assert.equal(page.status, 200);
-  assert.equal((await get(client)).status.state, 'Connected');
-  assert.deepEqual(
-    (await client.tools.list()).body.map(({ name }) => name),
-    ['weather_look'],
-  );
-  assert.ok(world.admitted().length > 0);
-  // It counts once.
-  assert.equal((await fetch(url)).status, 400);
+    const back = await world.issuer.agree(authorizationUri);
+    const url = `${app.url}${back.pathname}${back.search}`;
+    const page = await fetch(url);
+    assert.equal(page.status, 200);
+    assert.equal((await get(client)).status.state, 'Connected');
+    assert.deepEqual(
+      (await client.tools.list()).body.map(({ name }) => name),
+      ['weather_look'],
+    );
+    assert.ok(world.admitted().length > 0);
+    // It counts once.
+    assert.equal((await fetch(url)).status, 400);
 
-  // A server need not know the service twice.
-  await start(client);
-  assert.equal(world.issuer.registered.length, 1);
-  const entries = (await trail(app)).filter(({ action }) => action.startsWith('mcp-server.oauth'));
-  assert.deepEqual(
-    entries.map(({ action, entity }) => [action, entity]),
-    [
-      ['mcp-server.oauth-start', 'mcp-server:weather'],
-      ['mcp-server.oauth-connected', 'mcp-server:weather'],
-      ['mcp-server.oauth-start', 'mcp-server:weather'],
-    ],
-  );
-  assert.doesNotMatch(JSON.stringify(await trail(app)), /access-|refresh-/);
-  assert.doesNotMatch(await app.store.text(), /access-|refresh-/);
-});
+    // A server need not know the service twice.
+    await start(client);
+    assert.equal(world.issuer.registered.length, 1);
+    const entries = (await trail(app)).filter(({ action }) => action.startsWith('mcp-server.oauth'));
+    assert.deepEqual(
+      entries.map(({ action, entity }) => [action, entity]),
+      [
+        ['mcp-server.oauth-start', 'mcp-server:weather'],
+        ['mcp-server.oauth-connected', 'mcp-server:weather'],
+        ['mcp-server.oauth-start', 'mcp-server:weather'],
+      ],
+    );
+    assert.doesNotMatch(JSON.stringify(await trail(app)), /access-|refresh-/);
+    assert.doesNotMatch(await app.store.text(), /access-|refresh-/);
+  },
+);
 
 overHttp('MCP-31 MCP-32 what a browser brings is believed only where it fits, and never echoed', async (open, t) => {
   const world = await protectedServer(t);
@@ -173,36 +176,39 @@ overHttp('MCP-11 MCP-29 what is needed to start is asked for in words', async (o
   assert.deepEqual(await refused(off.client.mcpServers.oauthStart({ params })), [501, 'mcp-disabled']);
 });
 
-overHttp('MCP-28 MCP-33 a client of the record has its own secret, and what was granted is given back', async (open, t) => {
-  const world = await protectedServer(t);
-  world.issuer.know('mine', 's3cret-of-the-client', redirectUri);
-  const app = await open(oauthSetup());
-  const { client } = app;
-  const own = { oauthClientId: 'mine', oauthClientSecretConfigurationKey: 'Service:McpSecrets:client' };
-  await authorized(client, world, own);
-  assert.equal(world.issuer.registered.length, 0);
-  assert.equal(world.issuer.asked[0]?.get('client_secret'), null);
-  assert.equal((await get(client)).status.state, 'Connected');
+overHttp(
+  'MCP-28 MCP-33 a client of the record has its own secret, and what was granted is given back',
+  async (open, t) => {
+    const world = await protectedServer(t);
+    world.issuer.know('mine', 's3cret-of-the-client', redirectUri);
+    const app = await open(oauthSetup());
+    const { client } = app;
+    const own = { oauthClientId: 'mine', oauthClientSecretConfigurationKey: 'Service:McpSecrets:client' };
+    await authorized(client, world, own);
+    assert.equal(world.issuer.registered.length, 0);
+    assert.equal(world.issuer.asked[0]?.get('client_secret'), null);
+    assert.equal((await get(client)).status.state, 'Connected');
 
-  await client.mcpServers.oauthDisconnect({ params });
-  assert.deepEqual(
-    world.issuer.revoked.map((token) => token.split('-')[0]),
-    ['refresh', 'access'],
-  );
-  assert.equal((await get(client)).status.state, 'AuthorizationRequired');
-  assert.deepEqual((await client.tools.list()).body, []);
-  assert.deepEqual(await refused(client.mcpServers.oauthDisconnect({ params })), [404, 'not-found']);
+    await client.mcpServers.oauthDisconnect({ params });
+    assert.deepEqual(
+      world.issuer.revoked.map((token) => token.split('-')[0]),
+      ['refresh', 'access'],
+    );
+    assert.equal((await get(client)).status.state, 'AuthorizationRequired');
+    assert.deepEqual((await client.tools.list()).body, []);
+    assert.deepEqual(await refused(client.mcpServers.oauthDisconnect({ params })), [404, 'not-found']);
 
-  // Another address is another server, which gets nothing of what was granted here.
-  await authorized(client, world, own);
-  const other = await startServer((_request, response) => response.writeHead(401).end());
-  t.after(() => other.close());
-  await save(client, `${other.url}/mcp`, { oauthEnabled: true, ...own });
-  assert.equal((await refresh(client)).servers[0]?.state, 'AuthorizationRequired');
-  assert.equal(other.received.length, 0);
-  await save(client, world.endpoint, { oauthEnabled: true, ...own });
-  assert.equal((await refresh(client)).servers[0]?.state, 'AuthorizationRequired');
-});
+    // Another address is another server, which gets nothing of what was granted here.
+    await authorized(client, world, own);
+    const other = await startServer((_request, response) => response.writeHead(401).end());
+    t.after(() => other.close());
+    await save(client, `${other.url}/mcp`, { oauthEnabled: true, ...own });
+    assert.equal((await refresh(client)).servers[0]?.state, 'AuthorizationRequired');
+    assert.equal(other.received.length, 0);
+    await save(client, world.endpoint, { oauthEnabled: true, ...own });
+    assert.equal((await refresh(client)).servers[0]?.state, 'AuthorizationRequired');
+  },
+);
 
 overHttp('MCP-33 tokens end with their process', async (open, t) => {
   const world = await protectedServer(t);

@@ -101,7 +101,7 @@ forEachService('MCP-6 a credential is one, and is not sent in the clear', async 
     mcpKey,
   );
   for (const url of [endpoint, 'http://127.0.0.1:1/'])
-    assert.deepEqual(await refused(save(client, url, { oauthEnabled: true })), [501, 'feature-not-available']);
+    assert.equal((await save(client, url, { oauthEnabled: true })).status.state, 'AuthorizationRequired');
   const strict = await open(mcpSetup({ service: { Egress: { AllowPrivateNetworkTargets: false } } }));
   assert.deepEqual(
     await refused(save(strict.client, 'http://mcp.example.com/', { authorizationConfigurationKey: mcpKey })),

@@ -127,7 +127,9 @@ export const startAuthorizationServer = async (t: TestContext): Promise<Authoriz
     if (fields.get('grant_type') === 'authorization_code') {
       const code = codes.get(fields.get('code') ?? '');
       codes.delete(fields.get('code') ?? '');
-      const challenge = createHash('sha256').update(fields.get('code_verifier') ?? '').digest('base64url');
+      const challenge = createHash('sha256')
+        .update(fields.get('code_verifier') ?? '')
+        .digest('base64url');
       if (code === undefined || code.client !== client || code.challenge !== challenge) return wrong('invalid_grant');
       if (code.redirectUri !== fields.get('redirect_uri')) return wrong('invalid_grant');
       return code.resource === fields.get('resource') ? given(client, code.resource) : wrong('invalid_target');
