@@ -43,31 +43,32 @@ export const settingsOf = ({ settings }: Pick<McpServerRow, 'settings'>): Server
 export const createConnections = ({ secret, tokens, http, connectTimeoutMs }: ConnectionDeps) => {
   const clients = new Map<string, { readonly savedAt: number; readonly client: McpClient }>();
 
-  const clientOf = (target: McpTarget, timeoutMs = connectTimeoutMs): McpClient =>
+  const clientOf = (target: McpTarget, timeoutMs: number): McpClient =>
     createMcpClient(target, {
       http,
       clientInfo: { name: 'acp', version },
       connectTimeoutMs: timeoutMs,
       maxAnswerBytes,
     });
-  const connectTo = (row: ServerRecord): McpClient => {
+  const connectTo = (row: ServerRecord, timeoutMs = connectTimeoutMs): McpClient => {
     const settings = settingsOf(row);
     const { authorizationConfigurationKey: key } = settings;
     if (settings.oauthEnabled)
-      return clientOf({
-        ...settings,
-        authorization: () => tokens.header(row),
-        renewed: (refused) => tokens.renewed(row, refused),
-      });
-    return clientOf({
-      ...settings,
-      async authorization() {
-        if (key === null) return null;
-        const value = secret(row.tenant_id, key);
-        if (value === null) throw new McpFailure('missing-credential');
-        return value;
-      },
-    });
+      return clientOf(
+        {
+          ...settings,
+          authorization: () => tokens.header(row),
+          renewed: (refused) => tokens.renewed(row, refused),
+        },
+        timeoutMs,
+      );
+    const authorization = async (): Promise<string | null> => {
+      if (key === null) return null;
+      const value = secret(row.tenant_id, key);
+      if (value === null) throw new McpFailure('missing-credential');
+      return value;
+    };
+    return clientOf({ ...settings, authorization }, timeoutMs);
   };
 
   const drop = (id: string): void => {
@@ -86,6 +87,8 @@ export const createConnections = ({ secret, tokens, http, connectTimeoutMs }: Co
       clients.set(row.id, { savedAt: row.updated_at, client });
       return client;
     },
+    /** One beside those that are kept, for whoever closes it. */
+    apart: (row: ServerRecord, timeoutMs: number): McpClient => connectTo(row, timeoutMs),
     /** What a server without a credential is in; null: it has one, as far as is known without a look into the store. */
     lacking(row: Omit<ServerRecord, 'updated_at'>): 'MissingCredential' | 'AuthorizationRequired' | null {
       const { authorizationConfigurationKey: key, oauthEnabled } = settingsOf(row);

@@ -31,7 +31,7 @@ export interface LookOptions {
 }
 
 // Names and schemas of more tools than any model could be offered; what lies beyond is not even counted.
-const mostListed = 5000;
+export const mostListed = 5000;
 
 /** What a failed look says of a server. */
 const stateOf = (failure: McpFailure, oauthEnabled: boolean): McpServerState => {

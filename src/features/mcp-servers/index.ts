@@ -20,6 +20,7 @@ import { remoteTool } from './remote-call.ts';
 import { remoteContentService } from './remote-content.service.ts';
 import { createRemoteContent } from './remote-content.ts';
 import { createRemoteTools } from './remote-tools.ts';
+import { createServerCheck } from './server-check.ts';
 import { createToolCatalog } from './tool-catalog.ts';
 
 export type { RemoteTools } from './remote-tools.ts';
@@ -28,7 +29,7 @@ export interface McpServersDeps {
   readonly config: Config;
   readonly storage: Storage;
   readonly state: Pick<InstanceState, 'table'>;
-  readonly audit: Pick<AuditLog, 'change' | 'tell'>;
+  readonly audit: Pick<AuditLog, 'change' | 'save' | 'tell'>;
   readonly telemetry: Pick<Telemetry, 'metrics'>;
   /** Tools of code, which win over remote ones. */
   readonly tools: Pick<ToolRegistry, 'get'>;
@@ -90,6 +91,11 @@ export const mcpServersFeature = (deps: McpServersDeps) => {
     maxTools: settings.MaxToolsPerServer,
   });
   const view = createServerView(connections);
+  const check = createServerCheck({
+    ...{ connections, timeoutMs },
+    oauth: oauth.check(connections),
+    maxTools: settings.MaxToolsPerServer,
+  });
   const content = createRemoteContent({
     ...{ connections, telemetry, timeoutMs },
     maxResourceBytes: settings.MaxResourceBytesPerResource,
@@ -104,7 +110,7 @@ export const mcpServersFeature = (deps: McpServersDeps) => {
   return {
     handlers: {
       ...mcpServerService({
-        ...{ store, table, catalog, connections, discovery, view, timeoutMs, audit, now, newId },
+        ...{ store, table, catalog, connections, discovery, view, check, timeoutMs, audit, now, newId },
         rules: { names, allowPrivate },
         enabled: settings.Enabled,
         forgetGrant: oauth.forgetGrant,

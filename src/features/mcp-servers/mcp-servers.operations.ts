@@ -1,7 +1,9 @@
 import Type from 'typebox';
 import { defineOperations } from '../../contract/operation.ts';
+import { SaveQuery } from '../../contract/save-query.ts';
 import {
   McpApproveRequest,
+  McpCheckStep,
   McpOAuthStartResponse,
   McpPinReport,
   McpPromptArgumentsRequest,
@@ -61,9 +63,10 @@ export const mcpServerOperations = defineOperations({
     description:
       'The whole record is replaced; its id and what was approved of its tools stay. The server is asked for its tools at the next look, or when a refresh asks for one.',
     params: Type.Object({ name: Type.String({ pattern: serverNamePattern }) }),
+    query: SaveQuery,
     body: McpServerRequest,
     responses: { 200: McpServerDefinition },
-    errors: ['configuration-key-not-allowed', 'target-not-allowed'],
+    errors: ['configuration-key-not-allowed', 'target-not-allowed', 'version-conflict'],
     audit: { action: 'mcp-server.save', entity: 'mcp-server', mode: 'noted' },
     cli: { command: 'mcp save' },
   },
@@ -92,6 +95,20 @@ export const mcpServerOperations = defineOperations({
     responses: { 200: McpRefreshResponse },
     errors: ['not-found', 'mcp-disabled'],
     cli: { command: 'mcp refresh' },
+  },
+  check: {
+    tag: 'MCP',
+    role: 'Operator',
+    scope: 'PlatformAdmin',
+    method: 'POST',
+    path: '/api/mcp-servers/{name}/check',
+    summary: 'Find out why an MCP server cannot be used',
+    description:
+      'It is gone to as a call would, step by step; the answer says how far that came, and what helps. Nothing that is found is kept.',
+    params: ServerName,
+    responses: { 200: Type.Array(McpCheckStep) },
+    errors: ['not-found', 'mcp-disabled'],
+    cli: { command: 'mcp doctor', columns: ['step', 'outcome', 'detail', 'mend'] },
   },
   pin: {
     ...read,

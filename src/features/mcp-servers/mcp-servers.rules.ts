@@ -96,6 +96,7 @@ const defaults: Omit<ServerSettings, 'endpoint'> = {
   oauthClientSecretConfigurationKey: null,
   oauthScopes: null,
   oauthAuthorizationMode: 'AuthorizationCode',
+  labels: {},
 };
 
 const withDefaults = ({ enabled: _enabled, ...body }: McpServerRequest): ServerSettings => {

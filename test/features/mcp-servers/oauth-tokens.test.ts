@@ -1,5 +1,6 @@
 import assert from 'node:assert/strict';
 import type { ConfigError } from '../../../src/core/config/index.ts';
+import { startServer } from '../../providers/http/loopback-server.ts';
 import { forEachSharedService, overHttp } from '../../support/app.ts';
 import { get, refresh, refused, save } from './mcp-world.ts';
 import { authorized, callback, oauthSetup, params, protectedServer, queryOf, start } from './oauth-world.ts';
@@ -17,7 +18,8 @@ overHttp('MCP-33 a token is renewed before it ends, once for all who need it', a
   await refresh(client);
   assert.equal(renewals(world.issuer.asked), 0);
   app.clock.setAhead(20_000);
-  await Promise.all([refresh(client), client.mcpServers.prompts({ params }), client.mcpServers.resources({ params })]);
+  const looks = await Promise.all([refresh(client), refresh(client), refresh(client)]);
+  for (const { servers } of looks) assert.equal(servers[0]?.state, 'Connected');
   assert.equal(renewals(world.issuer.asked), 1);
   assert.equal(world.issuer.asked.at(-1)?.get('resource'), world.endpoint);
   // The token that was given with it renews the next one.
@@ -97,6 +99,25 @@ overHttp(
     assert.deepEqual(await refused(client.mcpServers.prompts({ params })), [409, 'mcp-authorization-required']);
     assert.equal(world.issuer.received.length, asked);
     assert.deepEqual(await refused(client.mcpServers.oauthDisconnect({ params })), [404, 'not-found']);
+  },
+);
+
+overHttp(
+  'MCP-28 MCP-33 a token that comes when its server is another one by then is of no use there',
+  async (open, t) => {
+    const world = await protectedServer(t);
+    const { client } = await open(oauthSetup());
+    const other = await startServer((_request, response) => response.writeHead(401).end());
+    t.after(() => other.close());
+    await save(client, world.endpoint, { oauthEnabled: true });
+    const back = queryOf(await world.issuer.agree((await start(client)).authorizationUri));
+    world.issuer.instead.set('/token', async () => {
+      await save(client, `${other.url}/mcp`, { oauthEnabled: true });
+      return { status: 200, body: { access_token: 'access-late', token_type: 'Bearer' } };
+    });
+    await callback(client, back);
+    assert.equal((await refresh(client)).servers[0]?.state, 'AuthorizationRequired');
+    assert.equal(other.received.length, 0);
   },
 );
 

@@ -31,7 +31,7 @@ export interface AuthorizationServer extends LoopbackServer {
   /** Members laid over its metadata. */
   metadata: Json;
   /** Answers in place of its own, by path. */
-  readonly instead: Map<string, (request: ReceivedRequest) => Answer>;
+  readonly instead: Map<string, (request: ReceivedRequest) => Answer | Promise<Answer>>;
   /** Members that its answer to a person's browser carries in place of its own; undefined leaves one out. */
   answerWith: Readonly<Record<string, string | undefined>>;
   know(client: string, secret: string | null, redirectUri: string): void;
@@ -152,7 +152,7 @@ export const startAuthorizationServer = async (t: TestContext): Promise<Authoriz
     return { status: 200 };
   };
 
-  const answer = (request: ReceivedRequest): Answer => {
+  const answer = (request: ReceivedRequest): Answer | Promise<Answer> => {
     const url = new URL(request.url, own.issuer);
     const instead = own.instead.get(url.pathname);
     if (instead !== undefined) return instead(request);
@@ -163,8 +163,8 @@ export const startAuthorizationServer = async (t: TestContext): Promise<Authoriz
     return url.pathname === '/revoke' ? revoke(request) : { status: 404 };
   };
 
-  const server = await startServer((request, response: ServerResponse) => {
-    const { status, body, headers } = answer(request);
+  const server = await startServer(async (request, response: ServerResponse) => {
+    const { status, body, headers } = await answer(request);
     response
       .writeHead(status, { 'content-type': 'application/json', ...headers })
       .end(body === undefined ? '' : typeof body === 'string' ? body : JSON.stringify(body));

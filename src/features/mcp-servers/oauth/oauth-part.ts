@@ -3,13 +3,14 @@ import type { Storage } from '../../../db/storage.ts';
 import type { McpServerRow } from '../../../db/tables/mcp.ts';
 import type { OutboundHttp } from '../../../providers/http/outbound.ts';
 import { oauthWeb } from '../../../providers/mcp/oauth/oauth-web.ts';
-import { type SecretOf, settingsOf } from '../connections.ts';
+import { type Connections, type SecretOf, settingsOf } from '../connections.ts';
 import { isSafeForCredentials } from '../mcp-servers.rules.ts';
 import { createAccessTokens, grantOf } from './access-tokens.ts';
 import { type ConsentDeps, createConsents } from './consents.ts';
 import { mcpGrantStore } from './mcp-grants.store.ts';
 import { memoryGrants } from './memory-grants.ts';
 import { type OAuthServiceDeps, oauthService } from './oauth.service.ts';
+import { oauthCheck } from './oauth-check.ts';
 import { storedGrants } from './stored-grants.ts';
 
 export interface OAuthPartDeps
@@ -36,6 +37,8 @@ export const oauthPart = ({ storage, http, secret, allowPrivate, shared, log, no
 
   return {
     tokens,
+    check: (connections: Pick<Connections, 'challenge' | 'lacking'>) =>
+      oauthCheck({ connections, web, callbackBaseUri: deps.callbackBaseUri, timeoutMs }),
     async forgetGrant(before: McpServerRow, after: McpServerRow | null): Promise<void> {
       const stays =
         after !== null && settingsOf(after).oauthEnabled && grantOf(after).binding === grantOf(before).binding;
