@@ -43,7 +43,7 @@ overHttp('MCP-27 metadata that lie, loop or lack what is needed are refused', as
       issuer.instead.set(own, () => ({ status: 200, body: '{"issuer":' }));
     },
     'a document without end': ({ issuer }) => {
-      issuer.instead.set(own, () => ({ status: 200, body: JSON.stringify({ issuer: 'x'.repeat(300_000) }) }));
+      issuer.metadata = { padding: 'x'.repeat(300_000) };
     },
     'the metadata of another resource': (world) => {
       world.metadata = (one) => ({ ...one, resource: 'https://other.example/mcp' });

@@ -210,6 +210,36 @@ overHttp(
   },
 );
 
+overHttp(
+  'MCP-28 a client that has registered says who it is as the server wants, and registers again once its secret ends',
+  async (open, t) => {
+    const { client } = await open(oauthSetup());
+    for (const method of ['client_secret_basic', 'client_secret_post']) {
+      const world = await protectedServer(t);
+      world.issuer.metadata = { token_endpoint_auth_methods_supported: ['private_key_jwt', method] };
+      world.issuer.secretsEndAt = Math.floor(Date.now() / 1000) + 86_400;
+      await authorized(client, world);
+      assert.equal(world.issuer.asked[0]?.has('client_secret'), method === 'client_secret_post');
+      await start(client);
+      assert.equal(world.issuer.registered.length, 1, method);
+      world.issuer.secretsEndAt = 0;
+    }
+    const world = await protectedServer(t);
+    world.issuer.metadata = { token_endpoint_auth_methods_supported: ['client_secret_basic'] };
+    world.issuer.secretsEndAt = Math.floor(Date.now() / 1000) + 300;
+    await authorized(client, world);
+    // It would end before the person has come back.
+    await start(client);
+    assert.equal(world.issuer.registered.length, 2);
+    world.issuer.metadata = { token_endpoint_auth_methods_supported: ['private_key_jwt'] };
+    await save(client, world.endpoint, { name: 'other', oauthEnabled: true });
+    assert.deepEqual(await refused(client.mcpServers.oauthStart({ params: { name: 'other' } })), [
+      502,
+      'mcp-server-failed',
+    ]);
+  },
+);
+
 overHttp('MCP-33 tokens end with their process', async (open, t) => {
   const world = await protectedServer(t);
   const first = await open(oauthSetup());

@@ -28,6 +28,8 @@ export interface AuthorizationServer extends LoopbackServer {
   readonly issuer: string;
   /** Seconds that its tokens say they hold; null: it does not say. */
   expiresIn: unknown;
+  /** Seconds since 1970 at which secrets of clients end that register; 0: they do not. */
+  secretsEndAt: number;
   /** Members laid over its metadata. */
   metadata: Json;
   /** Answers in place of its own, by path. */
@@ -78,7 +80,8 @@ export const startAuthorizationServer = async (t: TestContext): Promise<Authoriz
     const id = `client-${registered.length}`;
     const secret = asks.token_endpoint_auth_method === 'none' ? null : `made-${randomUUID()}`;
     clients.set(id, { secret, redirectUris: asks.redirect_uris });
-    return { status: 201, body: { ...asks, client_id: id, ...(secret === null ? {} : { client_secret: secret }) } };
+    const made = secret === null ? {} : { client_secret: secret, client_secret_expires_at: own.secretsEndAt };
+    return { status: 201, body: { ...asks, client_id: id, ...made } };
   };
 
   const authorize = (url: URL): Answer => {
@@ -175,6 +178,7 @@ export const startAuthorizationServer = async (t: TestContext): Promise<Authoriz
     ...server,
     issuer: server.url,
     expiresIn: 3600,
+    secretsEndAt: 0,
     metadata: {},
     instead: new Map(),
     answerWith: {},
