@@ -103,8 +103,8 @@ overHttp('MCP-27 other places of metadata are found as the standards have them',
   const host = await protectedServer(t);
   host.metadata = (own) => ({ ...own, resource: host.server.url });
   await save(client, host.endpoint, { oauthEnabled: true });
-  // The token is for the endpoint, and not for all that the host has.
-  assert.equal(new URL((await start(client)).authorizationUri).searchParams.get('resource'), host.endpoint);
+  // To the letter, which is how its authorization server knows it.
+  assert.equal(new URL((await start(client)).authorizationUri).searchParams.get('resource'), host.server.url);
 
   const path = await protectedServer(t);
   const issuer = `${path.issuer.issuer}/realms/team`;

@@ -4,11 +4,7 @@ import type { Logger } from '../../../core/logger.ts';
 import type { McpServerRow } from '../../../db/tables/mcp.ts';
 import type { McpFailure } from '../../../providers/mcp/mcp-failure.ts';
 import { bearerChallenge } from '../../../providers/mcp/oauth/challenge.ts';
-import {
-  type AuthorizationServer,
-  canonicalResource,
-  discoverAuthorizationServer,
-} from '../../../providers/mcp/oauth/metadata.ts';
+import { type AuthorizationServer, discoverAuthorizationServer } from '../../../providers/mcp/oauth/metadata.ts';
 import { configuredClient, type OAuthClient, registerClient } from '../../../providers/mcp/oauth/oauth-client.ts';
 import { OAuthFailure } from '../../../providers/mcp/oauth/oauth-failure.ts';
 import type { OAuthWeb, OpenOAuthWeb } from '../../../providers/mcp/oauth/oauth-web.ts';
@@ -132,14 +128,13 @@ export const createConsents = (deps: ConsentDeps) => {
       const challenge = await challengeOf(row);
       const opened = web(Math.max(1, Math.ceil(deps.timeoutMs - (performance.now() - startedAt))));
       const endpoint = new URL(settings.endpoint);
-      const { server, resourceScopes } = await discoverAuthorizationServer(opened, endpoint, challenge);
+      const { server, resource, resourceScopes } = await discoverAuthorizationServer(opened, endpoint, challenge);
       const scope = scopeOf(settings, challenge.scope, resourceScopes, server);
       const client = await clientOf(opened, row, server, { redirectUri, scope });
       const state = random();
       const consent: Consent = {
         ...{ tenantId: row.tenant_id, serverId: row.id, serverName: row.name, binding: grantOf(row).binding },
-        ...{ actor, server, client, redirectUri },
-        resource: canonicalResource(settings.endpoint),
+        ...{ actor, server, client, resource, redirectUri },
         verifier: random(),
         expiresAt: now() + consentMs,
       };

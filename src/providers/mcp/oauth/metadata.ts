@@ -18,16 +18,11 @@ export interface AuthorizationServer {
 
 export interface Discovered {
   readonly server: AuthorizationServer;
+  /** What tokens are asked for (RFC 8707): the server as it names itself, to the letter. */
+  readonly resource: string;
   /** Scopes that the resource knows; empty: it does not say. */
   readonly resourceScopes: readonly string[];
 }
-
-/** A server as tokens are asked for it (RFC 8707): without a fragment, and without the slash of an empty path. */
-export const canonicalResource = (endpoint: string): string => {
-  const url = new URL(endpoint);
-  url.hash = '';
-  return url.pathname === '/' && url.search === '' ? url.origin : url.href;
-};
 
 const texts = (value: unknown): readonly string[] =>
   Array.isArray(value) ? value.filter((one): one is string => typeof one === 'string') : [];
@@ -55,7 +50,7 @@ const wellKnownOfResource = (endpoint: URL): readonly URL[] => {
 };
 
 /** Whether metadata are of this server: of its address, or of one above it on the same host. */
-const isOfResource = (value: unknown, endpoint: URL): boolean => {
+const isOfResource = (value: unknown, endpoint: URL): value is string => {
   if (typeof value !== 'string' || !URL.canParse(value)) return false;
   const named = new URL(value);
   if (named.origin !== endpoint.origin || (named.search !== '' && named.search !== endpoint.search)) return false;
@@ -103,14 +98,19 @@ export const discoverAuthorizationServer = async (
   endpoint: URL,
   { resourceMetadata }: Pick<BearerChallenge, 'resourceMetadata'>,
 ): Promise<Discovered> => {
-  const named = resourceMetadata === null ? [] : [web.address(resourceMetadata, 'resource-metadata')];
-  const resource = await firstDocument(web, [...named, ...wellKnownOfResource(endpoint)], 'resource-metadata');
+  const told = resourceMetadata === null ? [] : [web.address(resourceMetadata, 'resource-metadata')];
+  const resource = await firstDocument(web, [...told, ...wellKnownOfResource(endpoint)], 'resource-metadata');
   if (resource === null) throw new OAuthFailure('resource-metadata', 'no-authorization-server');
-  if (!isOfResource(resource['resource'], endpoint)) throw new OAuthFailure('resource-metadata', 'wrong-resource');
+  const named = resource['resource'];
+  if (!isOfResource(named, endpoint)) throw new OAuthFailure('resource-metadata', 'wrong-resource');
   const [issuer] = texts(resource['authorization_servers']);
   if (issuer === undefined) throw new OAuthFailure('resource-metadata', 'no-authorization-server');
   const issuerUrl = web.address(issuer, 'server-metadata');
   const document = await firstDocument(web, wellKnownOfIssuer(issuerUrl), 'server-metadata');
   if (document === null) throw new OAuthFailure('server-metadata', 'status', { status: 404 });
-  return { server: serverOf(document, issuer, web), resourceScopes: texts(resource['scopes_supported']) };
+  return {
+    server: serverOf(document, issuer, web),
+    resource: named,
+    resourceScopes: texts(resource['scopes_supported']),
+  };
 };
