@@ -12,6 +12,8 @@ export interface BearerTokens {
   header(row: ServerRecord): Promise<string>;
   /** True: the server has refused this header, and there is another one by now. Throws McpFailure. */
   renewed(row: ServerRecord, refused: string): Promise<boolean>;
+  /** The server has refused a request for what its token is for, and says why. */
+  forbidden(row: ServerRecord, challenge: string): void;
   /** True: it is certain, without a look into the store, that there is no token. */
   lacks(row: Omit<ServerRecord, 'updated_at'>): boolean;
 }
@@ -59,6 +61,7 @@ export const createConnections = ({ secret, tokens, http, connectTimeoutMs }: Co
           ...settings,
           authorization: () => tokens.header(row),
           renewed: (refused) => tokens.renewed(row, refused),
+          forbidden: (challenge) => tokens.forbidden(row, challenge),
         },
         timeoutMs,
       );

@@ -14,7 +14,7 @@ import { mcpServerService } from './mcp-servers.service.ts';
 import { mcpServerStore } from './mcp-servers.store.ts';
 import { createServerView } from './mcp-servers.view.ts';
 import { createMcpTelemetry } from './mcp-telemetry.ts';
-import { oauthPart } from './oauth/oauth-part.ts';
+import { oauthPart } from './oauth/index.ts';
 import { pinService } from './pins.service.ts';
 import { remoteTool } from './remote-call.ts';
 import { remoteContentService } from './remote-content.service.ts';

@@ -7,12 +7,11 @@ import { type Connections, settingsOf } from './connections.ts';
 import { mostListed } from './discovery.ts';
 import { readListing } from './listed-tools.ts';
 import type { McpCheckStep } from './mcp-servers.schema.ts';
-import type { OAuthReadiness } from './oauth/oauth-check.ts';
 
 export interface ServerCheckDeps {
   readonly connections: Pick<Connections, 'apart'>;
   /** How far authorizing a server would come. */
-  readonly oauth: OAuthReadiness;
+  readonly oauth: (row: McpServerRow, failure: McpFailure) => Promise<Omit<McpCheckStep, 'step'>>;
   readonly maxTools: number;
   readonly timeoutMs: number;
 }

@@ -20,6 +20,8 @@ export interface McpTarget {
   authorization(): Promise<string | null>;
   /** The server has refused this one. True: there is another by now, and the request is sent once more. Throws McpFailure. */
   renewed?(refused: string): Promise<boolean>;
+  /** The server has refused a request with 403, and says why (`WWW-Authenticate`). */
+  forbidden?(challenge: string): void;
 }
 
 /** What is known of a server once it was reached. */
@@ -128,6 +130,8 @@ export const createMcpClient = (target: McpTarget, deps: McpClientDeps): McpClie
       return await send(own);
     } catch (error) {
       const { authorization } = own;
+      if (error instanceof McpFailure && error.status === 403 && error.challenge !== null)
+        target.forbidden?.(error.challenge);
       if (!(error instanceof McpFailure) || error.kind !== 'unauthorized' || authorization === undefined) throw error;
       if ((await target.renewed?.(authorization)) !== true) throw error;
       return send(await ownHeaders());

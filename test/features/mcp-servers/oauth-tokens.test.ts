@@ -2,7 +2,8 @@ import assert from 'node:assert/strict';
 import type { ConfigError } from '../../../src/core/config/index.ts';
 import { startServer } from '../../providers/http/loopback-server.ts';
 import { forEachSharedService, overHttp } from '../../support/app.ts';
-import { get, refresh, refused, save } from './mcp-world.ts';
+import { runJson } from '../runs/run-calls.ts';
+import { callsTool, get, refresh, refused, save } from './mcp-world.ts';
 import { authorized, callback, oauthSetup, params, protectedServer, queryOf, start } from './oauth-world.ts';
 
 const renewals = (asked: readonly URLSearchParams[]): number =>
@@ -120,6 +121,22 @@ overHttp(
     assert.equal(other.received.length, 0);
   },
 );
+
+overHttp('MCP-20 MCP-27 a scope that a call was refused for is asked for the next time', async (open, t) => {
+  const world = await protectedServer(t);
+  const app = await open(oauthSetup({ script: callsTool('weather_look') }));
+  const { client } = app;
+  await authorized(client, world, { requiresApproval: false });
+  await app.createAgent({ name: 'helper', toolNames: ['weather_look'] });
+  world.wants = 'write';
+  const run = await runJson(client, 'helper', 'Hi');
+  assert.match(JSON.stringify(run), /Tool failed: weather answered 403/);
+  const scope = async () => new URL((await start(client)).authorizationUri).searchParams.get('scope');
+  assert.equal(await scope(), 'tools write');
+  // What the record says is not added to.
+  await save(client, world.endpoint, { oauthEnabled: true, oauthScopes: 'tools' });
+  assert.equal(await scope(), 'tools');
+});
 
 const key = Buffer.alloc(32, 7).toString('base64');
 const stored = {

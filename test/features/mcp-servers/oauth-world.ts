@@ -28,6 +28,8 @@ export interface ProtectedServer {
   metadata: ((own: Readonly<Record<string, unknown>>) => Readonly<Record<string, unknown>> | null) | null;
   /** The challenge of a 401; default: one that names the metadata. */
   challenge: string | null;
+  /** A scope without which calls of tools are refused. */
+  wants: string | null;
   /** Calls of its protocol that came with a good token. */
   admitted(): readonly Asked[];
 }
@@ -56,6 +58,10 @@ export const protectedServer = async (t: TestContext): Promise<ProtectedServer> 
         world.challenge ?? `Bearer error="invalid_token", resource_metadata="${server.url}${metadataPath}"`;
       return { raw: (response) => response.writeHead(401, { 'www-authenticate': challenge }).end('{}') };
     }
+    if (world.wants !== null && asked.method === 'tools/call') {
+      const challenge = `Bearer error="insufficient_scope", scope="${world.wants}"`;
+      return { raw: (response) => response.writeHead(403, { 'www-authenticate': challenge }).end('{}') };
+    }
     admitted.push(asked);
     return replies(asked);
   });
@@ -65,6 +71,7 @@ export const protectedServer = async (t: TestContext): Promise<ProtectedServer> 
     endpoint: server.endpoint,
     metadata: null,
     challenge: null,
+    wants: null,
     admitted: () => admitted,
   };
   return world;

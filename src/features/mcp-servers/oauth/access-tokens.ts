@@ -1,5 +1,6 @@
 import type { Logger } from '../../../core/logger.ts';
 import { McpFailure } from '../../../providers/mcp/mcp-failure.ts';
+import { bearerChallenge } from '../../../providers/mcp/oauth/challenge.ts';
 import { endsGrant, OAuthFailure } from '../../../providers/mcp/oauth/oauth-failure.ts';
 import type { OpenOAuthWeb } from '../../../providers/mcp/oauth/oauth-web.ts';
 import {
@@ -28,6 +29,8 @@ export interface AccessTokens extends BearerTokens {
   /** This service at the issuer of a grant, with the secret of now. Throws OAuthFailure. */
   signing(row: OAuthRecord, grant: Pick<Grant, 'client'>): SigningClient;
   granted(before: Omit<Grant, 'accessToken' | 'receivedAt' | 'expiresAt'>, given: GivenTokens): Grant;
+  /** Scopes that a server has asked for in vain, since this process began: the next consent is asked for them, too. */
+  wanted(row: OAuthRecord): readonly string[];
   /** Tells its issuer that a grant is over, best effort. */
   revoke(row: OAuthRecord, grant: Grant): Promise<void>;
 }
@@ -36,6 +39,9 @@ export interface AccessTokens extends BearerTokens {
 const renewedBeforeMs = 60_000;
 // A server whose tokens end as they are given would be asked for one with each request.
 const youngestRenewedMs = 5000;
+
+// More than any server has; a list that grows with each refusal would be as long as the server likes.
+const mostWanted = 100;
 
 /** What a grant is given for: it counts no more once the record names another server or another client. */
 export const grantOf = (row: OAuthRecord): GrantOf => {
@@ -59,7 +65,7 @@ const asMcpFailure = (failure: OAuthFailure): McpFailure => {
     : new McpFailure('http', { status, cause: failure });
 };
 
-export const headerOf = ({ accessToken }: Pick<Grant, 'accessToken'>): string => `Bearer ${accessToken}`;
+const headerOf = ({ accessToken }: Pick<Grant, 'accessToken'>): string => `Bearer ${accessToken}`;
 
 /** The tokens that requests to servers carry, renewed before they end and when a server refuses one. */
 export const createAccessTokens = ({ keeper, web, secret, timeoutMs, log, now }: AccessTokenDeps): AccessTokens => {
@@ -101,8 +107,21 @@ export const createAccessTokens = ({ keeper, web, secret, timeoutMs, log, now }:
       }
     });
 
+  const missing = new Map<string, Set<string>>();
+
   return {
     signing,
+    wanted: ({ id }) => [...(missing.get(id) ?? [])],
+    forbidden(row, challenge) {
+      const { error, scope } = bearerChallenge(challenge);
+      if (error !== 'insufficient_scope' || scope === null) return;
+      const known = missing.getOrInsertComputed(row.id, () => new Set());
+      for (const one of scope.split(' ')) if (one !== '' && known.size < mostWanted) known.add(one);
+      log.warn(
+        { tenantId: row.tenant_id, server: row.name },
+        'An MCP server wants more scopes than were granted: somebody has to authorize the service again',
+      );
+    },
     granted,
     lacks: (row) => keeper.lacks(grantOf(row)),
     async header(row) {

@@ -16,7 +16,7 @@ import type { Consent, Grant, GrantKeeper } from './grants.ts';
 
 export interface ConsentDeps {
   readonly keeper: GrantKeeper;
-  readonly tokens: Pick<AccessTokens, 'signing' | 'granted'>;
+  readonly tokens: Pick<AccessTokens, 'signing' | 'granted' | 'wanted'>;
   readonly connections: Pick<Connections, 'challenge'>;
   readonly web: OpenOAuthWeb;
   readonly timeoutMs: number;
@@ -43,15 +43,17 @@ const consentMs = 10 * 60_000;
 const random = (): string => randomBytes(32).toString('base64url');
 const hashed = (text: string): string => createHash('sha256').update(text).digest('base64url');
 
-/** What is asked for: what the record says, else what the server asks for, else what it knows; null: what the issuer thinks fit. */
+/** What is asked for: what the record says, else what the server asks for, else what it knows, with what it has asked for in vain; null: what the issuer thinks fit. */
 const scopeOf = (
   { oauthScopes }: ServerSettings,
   challenged: string | null,
   resourceScopes: readonly string[],
   { scopes }: AuthorizationServer,
+  wanted: readonly string[],
 ): string | null => {
   if (oauthScopes !== null) return oauthScopes;
-  const asked = challenged ?? (resourceScopes.length === 0 ? null : resourceScopes.join(' '));
+  const all = new Set([...(challenged?.split(' ') ?? resourceScopes), ...wanted].filter((one) => one !== ''));
+  const asked = all.size === 0 ? null : [...all].join(' ');
   // Without it such a server gives no token to renew with.
   if (asked === null || !scopes.includes('offline_access') || asked.split(' ').includes('offline_access')) return asked;
   return `${asked} offline_access`;
@@ -129,7 +131,7 @@ export const createConsents = (deps: ConsentDeps) => {
       const opened = web(Math.max(1, Math.ceil(deps.timeoutMs - (performance.now() - startedAt))));
       const endpoint = new URL(settings.endpoint);
       const { server, resource, resourceScopes } = await discoverAuthorizationServer(opened, endpoint, challenge);
-      const scope = scopeOf(settings, challenge.scope, resourceScopes, server);
+      const scope = scopeOf(settings, challenge.scope, resourceScopes, server, tokens.wanted(row));
       const client = await clientOf(opened, row, server, { redirectUri, scope });
       const state = random();
       const consent: Consent = {

@@ -11,7 +11,7 @@ import { oauthProblem } from './oauth-words.ts';
 type Finding = Omit<McpCheckStep, 'step'>;
 
 /** Why a server that wants OAuth is not authorized, and what helps. */
-export type OAuthReadiness = (row: McpServerRow, failure: McpFailure) => Promise<Finding>;
+type OAuthReadiness = (row: McpServerRow, failure: McpFailure) => Promise<Finding>;
 
 export interface OAuthCheckDeps {
   readonly connections: Pick<Connections, 'challenge' | 'lacking'>;

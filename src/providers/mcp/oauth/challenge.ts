@@ -1,5 +1,6 @@
-/** What a server says with a 401 of where tokens come from. */
+/** What a server says with a 401 or a 403 of the tokens that it wants, and of where they come from. */
 export interface BearerChallenge {
+  readonly error: string | null;
   readonly resourceMetadata: string | null;
   readonly scope: string | null;
 }
@@ -19,5 +20,6 @@ export const bearerChallenge = (header: string | null): BearerChallenge => {
   const values = new Map<string, string>();
   for (const [, name = '', quoted, plain] of own.matchAll(parameter))
     values.set(name.toLowerCase(), quoted?.replaceAll(/\\(.)/g, '$1') ?? plain ?? '');
-  return { resourceMetadata: values.get('resource_metadata') ?? null, scope: values.get('scope') ?? null };
+  const value = (name: string): string | null => values.get(name) ?? null;
+  return { error: value('error'), resourceMetadata: value('resource_metadata'), scope: value('scope') };
 };
