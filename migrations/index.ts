@@ -43,6 +43,7 @@ import { openAi } from './0050-openai.ts';
 import { mcpServers } from './0055-mcp-servers.ts';
 import { doors } from './0060-doors.ts';
 import { a2aMessages } from './0062-a2a-messages.ts';
+import { mcpGrants } from './0072-mcp-grants.ts';
 import { spanCountsOfNewStore } from './dialect-parts.ts';
 
 /** Every migration in order, with the checksum of its file. A static list, because a bundle cannot scan a folder. */
@@ -91,4 +92,5 @@ export const migrations: readonly Migration[] = [
   { ...mcpServers, checksum: '0bd1eb829a1f4c2a' },
   { ...doors, checksum: 'a2b6f06ccc7c2831' },
   { ...a2aMessages, checksum: '822302439508222b' },
+  { ...mcpGrants, checksum: '85f0f5333bb9cd85' },
 ];

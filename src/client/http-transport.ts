@@ -195,7 +195,8 @@ export const httpTransport = (options: HttpTransportOptions): Transport => {
       if (status === 200 && call.operation.download !== undefined)
         return { status, headers, bytes: received<Uint8Array>(message, message, call.signal) };
       const text = await read(message, call);
-      const body = text === '' ? undefined : parseBody(text);
+      const isPage = call.operation.page === true && mediaType(message) === 'text/html';
+      const body = text === '' ? undefined : isPage ? text : parseBody(text);
       if (!ok) throw problemError(status, body, url.pathname, headers['x-run-id']);
       if (text !== '' && body === undefined)
         throw new AcpError('cannot-connect', `${target} answered something that is not JSON. Is it an acp service?`);

@@ -47,6 +47,10 @@ export interface Operation {
   readonly upload?: UploadShape;
   /** What the bytes are when the answer is a file and no JSON; its media type is the file's own. */
   readonly download?: string;
+  /** Answers are texts, and pages of HTML for the browser of a person. */
+  readonly page?: true;
+  /** Most calls from one address in a minute, where the transport knows addresses; left out: those of the service as a whole. */
+  readonly callsPerMinute?: number;
   /** Largest body in bytes; default 1 MiB. */
   readonly maxBodyBytes?: number;
   /** The audit entry that a call writes together with its change; left out: it changes nothing that is audited. */

@@ -93,6 +93,10 @@ export const sendJson = (exchange: Exchange, status: number, fields: HeaderField
   sendBytes(exchange, status, { 'content-type': 'application/json', ...fields }, JSON.stringify(body));
 };
 
+export const sendPage = (exchange: Exchange, status: number, fields: HeaderFields | undefined, body: string): void => {
+  sendBytes(exchange, status, { 'content-type': 'text/html; charset=utf-8', ...fields }, body);
+};
+
 /** Sends the bytes of a file as fast as the caller takes them. A file that breaks midway cuts the connection. */
 export const sendFile = async (
   exchange: Exchange,

@@ -1,8 +1,9 @@
 import type { IncomingMessage } from 'node:http';
 import type { FastifyRequest } from 'fastify';
 import { AcpError } from '../contract/errors.ts';
-import type { UploadedFile } from '../contract/operation.ts';
+import type { Operation, UploadedFile } from '../contract/operation.ts';
 import type { CallerRequest } from '../core/caller/caller-request.ts';
+import type { ClientAddress } from '../core/caller/client-address.ts';
 import type { AskingCaller, IncomingCall, ReceivedInput, RequiredAuthority } from '../core/caller/incoming-call.ts';
 import type { Caller } from '../core/context.ts';
 import type { OperationEntry } from '../core/dispatch.ts';
@@ -11,7 +12,7 @@ import type { Telemetry } from '../core/telemetry/telemetry.ts';
 import type { TraceParent } from '../core/telemetry/trace-context.ts';
 import type { Exchange, HeaderFields } from './answer.ts';
 import { defaultMaxBodyBytes, readBody } from './body.ts';
-import type { RequestLimit } from './request-limit.ts';
+import { createRequestLimit, type RequestLimit } from './request-limit.ts';
 import { requestSpan } from './request-span.ts';
 import { parseQuery } from './target.ts';
 import { openUpload, type Upload } from './uploads.ts';
@@ -32,9 +33,24 @@ export interface Route {
   readonly bodyRequired: boolean;
   readonly queryLists: ReadonlySet<string>;
   readonly headerNames: readonly string[];
+  /** Null: the operation has no limit of its own. */
+  readonly limit: RequestLimit | null;
 }
 
-export const routeOf = (entry: OperationEntry): Route => {
+const minuteMs = 60_000;
+
+const ownLimit = ({ callsPerMinute }: Operation, clientAddress: ClientAddress | null): RequestLimit | null =>
+  callsPerMinute === undefined
+    ? null
+    : createRequestLimit({
+        permitLimit: callsPerMinute,
+        windowMs: minuteMs,
+        queueLimit: 0,
+        partition: 'RemoteAddress',
+        clientAddress: clientAddress ?? (({ peerAddress }) => peerAddress),
+      });
+
+export const routeOf = (entry: OperationEntry, clientAddress: ClientAddress | null = null): Route => {
   const { operation } = entry;
   const lists = Object.entries(operation.query?.properties ?? {}).filter(([, schema]) => 'items' in schema);
   return {
@@ -43,6 +59,7 @@ export const routeOf = (entry: OperationEntry): Route => {
     bodyRequired: operation.body !== undefined && !Object.hasOwn(operation.body, '~optional'),
     queryLists: new Set(lists.map(([name]) => name)),
     headerNames: Object.keys(operation.headers?.properties ?? {}),
+    limit: ownLimit(operation, clientAddress),
   };
 };
 
@@ -153,7 +170,11 @@ export class HttpCaller implements AskingCaller {
   }
 
   limit(caller: Caller | null): Promise<void> | undefined {
-    const fields = this.#options.limit?.take(this.#asking, caller, this.signal);
+    return this.take(this.#options.limit, caller);
+  }
+
+  protected take(limit: RequestLimit | null, caller: Caller | null): Promise<void> | undefined {
+    const fields = limit?.take(this.#asking, caller, this.signal);
     if (fields instanceof Promise) return fields.then((granted) => this.#tell(granted));
     if (fields !== undefined) this.#tell(fields);
     return undefined;
@@ -189,6 +210,11 @@ export class HttpCall extends HttpCaller implements IncomingCall {
     this.#request = request;
     this.#arrivedAt = arrivedAt;
     this.#readingSince = arrivedAt;
+  }
+
+  override limit(caller: Caller | null): Promise<void> | undefined {
+    const own = this.#route.limit;
+    return own === null ? super.limit(caller) : this.take(own, caller);
   }
 
   readBody(maxBytes = this.#route.maxBodyBytes): Uint8Array | null | Promise<Uint8Array> {

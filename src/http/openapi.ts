@@ -72,12 +72,14 @@ const frameSchema = (event: JsonObject): JsonObject => ({
   },
 });
 
+const answerType = ({ page }: Operation): string => (page === true ? 'text/html' : 'application/json');
+
 const successResponses = (operation: Operation, components: SchemaComponents): Record<string, JsonObject> => {
   const responses: Record<string, JsonObject> = {};
   for (const [status, schema] of Object.entries(operation.responses))
     responses[status] = {
       description: STATUS_CODES[status] ?? 'Success',
-      ...(schema === null ? {} : { content: { 'application/json': { schema: components.place(schema) } } }),
+      ...(schema === null ? {} : { content: { [answerType(operation)]: { schema: components.place(schema) } } }),
     };
   if (operation.download !== undefined)
     responses['200'] = {
@@ -139,7 +141,10 @@ const operationObject = ({ id, operation }: OperationEntry, components: SchemaCo
     ...(operation.raised === undefined ? {} : { 'x-acp-raised': operation.raised.map(raisedObject) }),
     ...(parameters.length === 0 ? {} : { parameters }),
     ...(body === null ? {} : { requestBody: body }),
-    responses: { ...successResponses(operation, components), ...problemResponses(operation) },
+    responses:
+      operation.page === true
+        ? { ...problemResponses(operation), ...successResponses(operation, components) }
+        : { ...successResponses(operation, components), ...problemResponses(operation) },
   };
 };
 

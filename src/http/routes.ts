@@ -5,7 +5,7 @@ import { requestUrl } from '../core/caller/request-url.ts';
 import type { Dispatch, Dispatched, OperationEntry } from '../core/dispatch.ts';
 import type { Logger } from '../core/logger.ts';
 import type { Telemetry } from '../core/telemetry/telemetry.ts';
-import { type Exchange, type HeaderFields, sendEmpty, sendFile, sendJson, sendProblem } from './answer.ts';
+import { type Exchange, type HeaderFields, sendEmpty, sendFile, sendJson, sendPage, sendProblem } from './answer.ts';
 import { discardRest, RequestAbortedError } from './body.ts';
 import { type Cors, isPreflight } from './cors.ts';
 import type { EnvelopeOf } from './envelopes.ts';
@@ -29,11 +29,13 @@ export interface RouteOptions extends CallerOptions {
 const sendReply = (
   exchange: Exchange,
   reply: Dispatched,
+  { operation }: OperationEntry,
   { streams, log }: RouteOptions,
 ): Promise<void> | undefined => {
   if ('file' in reply) return sendFile(exchange, reply, log);
   if ('stream' in reply) streams.open(exchange, reply);
   else if (reply.body === undefined) sendEmpty(exchange, reply.status, reply.headers);
+  else if (operation.page === true) sendPage(exchange, reply.status, reply.headers, String(reply.body));
   else sendJson(exchange, reply.status, reply.headers, reply.body);
   return undefined;
 };
@@ -98,7 +100,7 @@ const serve = async (
 ): Promise<void> => {
   try {
     const reply = await options.dispatch.call(entry, call);
-    const sending = sendReply(call.exchange, reply, options);
+    const sending = sendReply(call.exchange, reply, entry, options);
     if (sending !== undefined) await sending;
   } catch (error) {
     call.upload?.stop();
@@ -142,7 +144,7 @@ export const addOperationRoutes = (app: FastifyInstance, options: RouteOptions):
     ['acp.openai.route', 'http.response.status_code'],
   );
   for (const entry of options.entries) {
-    const route = routeOf(entry);
+    const route = routeOf(entry, options.clientAddress);
     app.route({
       method: entry.operation.method,
       url: options.prefix + entry.operation.path.replace(/\{([^}]+)\}/g, ':$1'),

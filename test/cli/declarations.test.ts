@@ -49,6 +49,18 @@ secretConfigurationKey: Service:WebhookSecrets:chat
 headers: { x-room: "42" }
 labels: { owner: team-a }
 ---
+kind: McpServer
+name: weather
+endpoint: https://mcp.example.com/
+description: The weather of cities
+headers: { x-team: blue }
+tools: { include: [look, book], exclude: null }
+effects: { book: Destructive }
+pinning: block
+oauthEnabled: true
+oauthScopes: read write
+labels: { owner: team-a }
+---
 kind: quotaRule
 period: daily
 agentName: support
@@ -102,6 +114,7 @@ describe('declarations', () => {
     const created = [
       'created EgressPolicy default',
       'created Skill refunds',
+      'created McpServer weather',
       'created Webhook chat',
       'created RetentionPolicy Spans',
       'created Agent support',
@@ -279,6 +292,7 @@ describe('declarations', () => {
       'Schedule morning',
       'Agent support',
       'RetentionPolicy Spans',
+      'McpServer weather',
       'Skill refunds',
       'EgressPolicy default',
     ];

@@ -6,6 +6,13 @@ import { operationEntries } from '../../src/core/dispatch.ts';
 import { reservedActions } from '../../src/features/audit/index.ts';
 import { operations } from '../../src/operations.ts';
 import { decide, openApprovals, queueWaiting } from '../features/approvals/approval-world.ts';
+import {
+  callback,
+  callbackBase,
+  type ProtectedServer,
+  protectedServer,
+  queryOf,
+} from '../features/mcp-servers/oauth-world.ts';
 import { runJson } from '../features/runs/run-calls.ts';
 import { save, skill } from '../features/skills/skill-bodies.ts';
 import { type LoopbackServer, startServer } from '../providers/http/loopback-server.ts';
@@ -15,6 +22,9 @@ import { trail } from '../support/audit-chain.ts';
 
 /** Without tools, which is all that an approval needs. */
 let mcpServer: LoopbackServer | null = null;
+/** One that wants OAuth, as `zone`, and where a person agrees to it. */
+let mcpProtected: ProtectedServer | null = null;
+let consentAt = '';
 const discovered = { supportedVersions: ['2026-07-28'], capabilities: {} };
 
 const model = { provider: 'demo', model: 'demo-1' };
@@ -106,6 +116,14 @@ const calls: Readonly<Record<string, (app: TestApp) => Promise<unknown>>> = {
     assert.equal(body.servers[0]?.state, 'Connected');
     return client.mcpServers.approve({ params: { name: 'weather' }, body: {} });
   },
+  async 'mcpServers.oauthStart'({ client }) {
+    consentAt = (await client.mcpServers.oauthStart({ params: { name: 'zone' } })).body.authorizationUri;
+  },
+  async 'mcpServers.oauthCallback'({ client }) {
+    const back = await mcpProtected?.issuer.agree(consentAt);
+    assert.equal((await callback(client, queryOf(back ?? new URL('about:blank')), 'zone')).status, 200);
+  },
+  'mcpServers.oauthDisconnect': ({ client }) => client.mcpServers.oauthDisconnect({ params: { name: 'zone' } }),
   'mcpServers.remove': ({ client }) => client.mcpServers.remove({ params: { name: 'weather' } }),
   'keys.create': ({ client }) => client.keys.create({ body: { name: 'ci', scopes: ['RunsRead'], role: 'Reader' } }),
   async 'keys.remove'({ client }) {
@@ -156,6 +174,7 @@ overHttp(
     const app = await openApprovals(open, {
       service: {
         Egress: { AllowPrivateNetworkTargets: true },
+        Mcp: { OAuthCallbackBaseUri: callbackBase },
         Providers: { OpenAI: { ApiKey: 'sk-test' } },
         Skills: { Scripts: { PlatformIsolationAcknowledged: true } },
       },
@@ -169,6 +188,11 @@ overHttp(
         .end(JSON.stringify({ jsonrpc: '2.0', id, result: discovered }));
     });
     mcpServer = server;
+    mcpProtected = await protectedServer(t);
+    await app.client.mcpServers.save({
+      params: { name: 'zone' },
+      body: { endpoint: mcpProtected.endpoint, oauthEnabled: true },
+    });
     t.after(() => server.close());
     const audited = new Map(
       operationEntries(operations).flatMap(({ id, operation }) =>

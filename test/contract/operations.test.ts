@@ -50,15 +50,15 @@ test('a text of the wrong format is told what it has to be, and not the name of 
   }
 });
 
-test('SEC-3 every operation has a role and a scope, or neither: meta, whoami, where tokens come from, and what a signature protects', () => {
+test('SEC-3 every operation has a role and a scope, or neither: meta, whoami, where tokens come from, where people come back to, and what a signature protects', () => {
   for (const { id, operation } of entries) assert.equal(operation.role === null, operation.scope === null, id);
   assert.deepEqual(
     entries.filter(({ operation }) => operation.role === null).map(({ id }) => id),
-    ['triggers.accept', 'keys.whoami', 'mcpEndpoint.resource', 'meta.get'],
+    ['triggers.accept', 'mcpServers.oauthCallback', 'keys.whoami', 'mcpEndpoint.resource', 'meta.get'],
   );
   assert.deepEqual(
     entries.filter(({ operation }) => isForEverybody(operation)).map(({ id }) => id),
-    ['triggers.accept', 'mcpEndpoint.resource', 'meta.get'],
+    ['triggers.accept', 'mcpServers.oauthCallback', 'mcpEndpoint.resource', 'meta.get'],
   );
   assert.deepEqual(
     entries.filter(({ operation }) => operation.signed === true).map(({ id }) => id),

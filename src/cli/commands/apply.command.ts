@@ -159,6 +159,8 @@ export const registerApply = (host: CommandHost): void => {
     'webhooks.remove',
     'triggers.save',
     'triggers.remove',
+    'mcpServers.save',
+    'mcpServers.remove',
     'quotas.save',
     'approvalRules.create',
     'retention.save',

@@ -34,7 +34,7 @@ export const registerGet = (host: CommandHost): void => {
     .description('print what is stored as declarations that can be applied again')
     .argument(
       '<kind>',
-      'Agent, Skill, Schedule, Webhook, Trigger, QuotaRule, ApprovalRule, RetentionPolicy or EgressPolicy',
+      'Agent, Skill, Schedule, Webhook, Trigger, McpServer, QuotaRule, ApprovalRule, RetentionPolicy or EgressPolicy',
     )
     .argument('[name]', 'one of them; all by default')
     .option('-o, --output <format>', 'yaml or json', 'yaml');
@@ -47,6 +47,7 @@ export const registerGet = (host: CommandHost): void => {
     'schedules.get',
     'webhooks.list',
     'triggers.list',
+    'mcpServers.list',
     'quotas.list',
     'approvalRules.list',
     'retention.list',

@@ -5,6 +5,7 @@ import { AcpError } from '../../contract/errors.ts';
 import { isRecord } from '../../contract/record.ts';
 import { namePattern, oneOf, tenantPattern } from '../../contract/schema.ts';
 import { ToolApprovalRuleRequest } from '../../features/approvals/approvals.schema.ts';
+import { McpServerRequest, serverNamePattern } from '../../features/mcp-servers/mcp-servers.schema.ts';
 import { TenantEgressPolicyRequest } from '../../features/provider-access/provider-access.schema.ts';
 import { QuotaSaveRequest } from '../../features/quotas/quotas.schema.ts';
 import { RetentionPolicySaveRequest, retentionTargets } from '../../features/retention/retention.schema.ts';
@@ -83,7 +84,7 @@ const conditionText = (condition: unknown): string =>
 
 const agentKind: DeclarationKind = {
   kind: 'Agent',
-  dependsOn: ['EgressPolicy', 'Skill'],
+  dependsOn: ['EgressPolicy', 'McpServer', 'Skill'],
   schema: null,
   preview: null,
   owner: 'metadata',
@@ -135,6 +136,29 @@ export const declarationKinds: readonly DeclarationKind[] = [
     remove: (client, stored) => client.skills.remove(paramsOf(stored)),
     // It fits the schema of a skill, or comes from the store.
     normal: (members) => skillContent(members as unknown as AgentSkillRequest),
+  }),
+  declarationKind<McpServerRequest>({
+    kind: 'McpServer',
+    dependsOn: [],
+    key: { name: Type.String({ pattern: serverNamePattern }) },
+    body: McpServerRequest,
+    defaults: {
+      transport: 'StreamableHttp',
+      protocol: 'Auto',
+      headers: {},
+      enabled: true,
+      requiresApproval: true,
+      pinning: 'Warn',
+      effects: {},
+      oauthEnabled: false,
+      oauthAuthorizationMode: 'AuthorizationCode',
+      labels: {},
+    },
+    owner: 'labels',
+    nameOf,
+    list: async (client) => (await client.mcpServers.list()).body,
+    save: (client, body, server, query) => client.mcpServers.save({ params: { name: server }, query, body }),
+    remove: (client, stored) => client.mcpServers.remove(paramsOf(stored)),
   }),
   agentKind,
   declarationKind<JobScheduleSaveRequest>({

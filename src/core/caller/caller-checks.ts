@@ -53,7 +53,8 @@ export const createCallerChecks = (metrics: Pick<CallMetrics, 'limited' | 'waite
   };
 
   return (asking, required, what) => {
-    const turn = isForEverybody(required) ? undefined : counted(asking, null);
+    const isUnlimited = isForEverybody(required) && required.callsPerMinute === undefined;
+    const turn = isUnlimited ? undefined : counted(asking, null);
     return turn === undefined ? identify(asking, required, what) : turn.then(() => identify(asking, required, what));
   };
 };

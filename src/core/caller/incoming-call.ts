@@ -2,7 +2,7 @@ import type { Operation, UploadedFile } from '../../contract/operation.ts';
 import type { CallContext, Caller } from '../context.ts';
 
 /** What a caller needs: for an operation, or for a page that is none. */
-export type RequiredAuthority = Pick<Operation, 'role' | 'scope' | 'anyCaller' | 'signed'>;
+export type RequiredAuthority = Pick<Operation, 'role' | 'scope' | 'anyCaller' | 'signed' | 'callsPerMinute'>;
 
 /** The caller, as the transport knows them. */
 export interface AskingCaller extends Pick<CallContext, 'trace'> {

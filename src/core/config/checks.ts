@@ -132,6 +132,12 @@ export const generalChecks: readonly Check[] = [
     },
   ),
   rule(
+    ['Service:Mcp:OAuthTokenStore', 'Service:AtRest:ActiveKeyId'],
+    'Service:Mcp:OAuthTokenStore',
+    'expected Memory, or a key to encrypt with (Service:AtRest:ActiveKeyId)',
+    ({ Service: { Mcp, AtRest } }) => Mcp.OAuthTokenStore === 'Database' && AtRest.ActiveKeyId === null,
+  ),
+  rule(
     ['Service:RunReconciliation:HeartbeatInterval', 'Service:RunReconciliation:OrphanThreshold'],
     'Service:RunReconciliation:OrphanThreshold',
     'expected more than twice Service:RunReconciliation:HeartbeatInterval',

@@ -28,6 +28,8 @@ const protectedTables = {
   own_secrets: { tenant: 'Key', key: ['name'], columns: ['value'] },
   openai_responses: { tenant: 'Key', key: ['id'], columns: ['metadata'] },
   openai_conversations: { tenant: 'Key', key: ['id'], columns: ['metadata'] },
+  mcp_grants: { tenant: 'Key', key: ['server_id'], columns: ['value'] },
+  mcp_consents: { tenant: 'Column', key: ['state_hash'], columns: ['value'] },
   agent_states: { tenant: 'Key', key: ['owner'], columns: ['todos'] },
 } as const satisfies {
   readonly [T in keyof Tables]?: {

@@ -36,7 +36,33 @@ export interface McpCatalogRow {
   pinned_at: number | null;
 }
 
+/** What a person has granted at a server. */
+interface McpGrantRow {
+  tenant_id: string;
+  server_id: string;
+  /** What of the server's record it was given for. */
+  binding: string;
+  version: number;
+  /** JSON: tokens, and who this service is at their issuer. */
+  value: string;
+  /** Who is renewing it, and until when nobody else may; null: nobody is. */
+  claim_id: string | null;
+  claimed_until: number | null;
+  updated_at: number;
+}
+
+/** What waits for a person to come back from an authorization server. */
+interface McpConsentRow {
+  state_hash: string;
+  tenant_id: string;
+  /** JSON. */
+  value: string;
+  expires_at: number;
+}
+
 export const mcpTables = {
   mcp_servers: tableOf<McpServerRow>(),
   mcp_catalogs: tableOf<McpCatalogRow>(),
+  mcp_grants: tableOf<McpGrantRow>(),
+  mcp_consents: tableOf<McpConsentRow>(),
 };

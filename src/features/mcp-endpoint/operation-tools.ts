@@ -14,7 +14,7 @@ export type ControlPlaneMode = 'Off' | 'Read' | 'Write';
 /** Which operations can be said in one JSON message and answered by one. */
 const isOffered = ({ operation }: OperationEntry, mode: ControlPlaneMode): boolean => {
   if (operation.signed === true || operation.ownProtocol === true) return false;
-  if (operation.upload !== undefined || operation.download !== undefined) return false;
+  if (operation.upload !== undefined || operation.download !== undefined || operation.page === true) return false;
   // A stream is no answer of a tool; a run can be asked for without one.
   if (operation.stream !== undefined && !hasStreamSwitch(operation)) return false;
   return mode === 'Write' || operation.method === 'GET';

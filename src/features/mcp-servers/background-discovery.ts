@@ -8,6 +8,8 @@ import { type Discovery, sideBySide } from './discovery.ts';
 export interface BackgroundDeps {
   readonly table: Pick<StoreTable<McpServerRow>, 'rows'>;
   readonly discovery: Discovery;
+  /** Whether a server has no credential: one that was reached before is not left as it is then. */
+  readonly lacks: (row: McpServerRow) => boolean;
   readonly clock: Pick<Clock, 'every'>;
   readonly intervalMs: number;
   readonly timeoutMs: number;
@@ -26,8 +28,9 @@ export const backgroundDiscovery = (deps: BackgroundDeps): BackgroundService => 
 
   const round = async (mayAct: () => boolean, signal: AbortSignal): Promise<void> => {
     const due = [...table.rows.values()].filter(
-      ({ enabled, state, fresh_until: freshUntil }) =>
-        enabled === 1 && !(state === 'Connected' && freshUntil !== null && freshUntil > now()),
+      (row) =>
+        row.enabled === 1 &&
+        (row.state !== 'Connected' || row.fresh_until === null || row.fresh_until <= now() || deps.lacks(row)),
     );
     await sideBySide(due, looksAtOnce, async (row) => {
       if (signal.aborted || !mayAct()) return;

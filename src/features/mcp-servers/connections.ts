@@ -2,18 +2,38 @@ import { type Config, mayNameSecret, resolveSecrets, type SecretNameRule } from 
 import { version } from '../../core/version.ts';
 import type { McpServerRow } from '../../db/tables/mcp.ts';
 import type { OutboundHttp } from '../../providers/http/outbound.ts';
-import { createMcpClient, type McpClient } from '../../providers/mcp/mcp-client.ts';
+import { createMcpClient, type McpClient, type McpTarget } from '../../providers/mcp/mcp-client.ts';
 import { McpFailure } from '../../providers/mcp/mcp-failure.ts';
 import type { ServerSettings } from './mcp-servers.rules.ts';
 
+/** What OAuth gives a connection. */
+export interface BearerTokens {
+  /** The whole Authorization header. Throws McpFailure. */
+  header(row: ServerRecord): Promise<string>;
+  /** True: the server has refused this header, and there is another one by now. Throws McpFailure. */
+  renewed(row: ServerRecord, refused: string): Promise<boolean>;
+  /** The server has refused a request for what its token is for, and says why. */
+  forbidden(row: ServerRecord, challenge: string): void;
+  /** True: it is certain, without a look into the store, that there is no token. */
+  lacks(row: Omit<ServerRecord, 'updated_at'>): boolean;
+}
+
 export interface ConnectionDeps {
-  readonly config: Config;
-  readonly names: SecretNameRule;
+  /** The value of a configuration key of a tenant; null: the key may not be named, or has none now. */
+  readonly secret: SecretOf;
+  readonly tokens: BearerTokens;
   readonly http: Pick<OutboundHttp, 'open' | 'request'>;
   readonly connectTimeoutMs: number;
 }
 
 export type ServerRecord = Pick<McpServerRow, 'tenant_id' | 'name' | 'id' | 'settings' | 'updated_at'>;
+
+export type SecretOf = (tenantId: string, key: string) => string | null;
+
+export const secretReader =
+  (config: Config, names: SecretNameRule): SecretOf =>
+  (tenantId, key) =>
+    mayNameSecret(names, tenantId, key) ? (resolveSecrets(config, key)[0] ?? null) : null;
 
 // An answer that a model could never read. A page of a list is as large as servers send it.
 const maxAnswerBytes = 16 * 1024 * 1024;
@@ -22,29 +42,36 @@ export const settingsOf = ({ settings }: Pick<McpServerRow, 'settings'>): Server
   JSON.parse(settings) as ServerSettings;
 
 /** The connections of this process, one for each server as it is saved. */
-export const createConnections = ({ config, names, http, connectTimeoutMs }: ConnectionDeps) => {
+export const createConnections = ({ secret, tokens, http, connectTimeoutMs }: ConnectionDeps) => {
   const clients = new Map<string, { readonly savedAt: number; readonly client: McpClient }>();
 
-  /** Null: the key may not be named, or has no value now. */
-  const secret = (tenantId: string, key: string): string | null =>
-    mayNameSecret(names, tenantId, key) ? (resolveSecrets(config, key)[0] ?? null) : null;
-
-  const connectTo = (row: ServerRecord): McpClient => {
+  const clientOf = (target: McpTarget, timeoutMs: number): McpClient =>
+    createMcpClient(target, {
+      http,
+      clientInfo: { name: 'acp', version },
+      connectTimeoutMs: timeoutMs,
+      maxAnswerBytes,
+    });
+  const connectTo = (row: ServerRecord, timeoutMs = connectTimeoutMs): McpClient => {
     const settings = settingsOf(row);
     const { authorizationConfigurationKey: key } = settings;
-    return createMcpClient(
-      {
-        ...settings,
-        async authorization() {
-          if (settings.oauthEnabled) throw new McpFailure('unauthorized');
-          if (key === null) return null;
-          const value = secret(row.tenant_id, key);
-          if (value === null) throw new McpFailure('missing-credential');
-          return value;
+    if (settings.oauthEnabled)
+      return clientOf(
+        {
+          ...settings,
+          authorization: () => tokens.header(row),
+          renewed: (refused) => tokens.renewed(row, refused),
+          forbidden: (challenge) => tokens.forbidden(row, challenge),
         },
-      },
-      { http, clientInfo: { name: 'acp', version }, connectTimeoutMs, maxAnswerBytes },
-    );
+        timeoutMs,
+      );
+    const authorization = async (): Promise<string | null> => {
+      if (key === null) return null;
+      const value = secret(row.tenant_id, key);
+      if (value === null) throw new McpFailure('missing-credential');
+      return value;
+    };
+    return clientOf({ ...settings, authorization }, timeoutMs);
   };
 
   const drop = (id: string): void => {
@@ -63,10 +90,26 @@ export const createConnections = ({ config, names, http, connectTimeoutMs }: Con
       clients.set(row.id, { savedAt: row.updated_at, client });
       return client;
     },
-    /** Whether its credential has no value now. */
-    lacksCredential(row: Pick<McpServerRow, 'tenant_id' | 'settings'>): boolean {
-      const { authorizationConfigurationKey: key } = settingsOf(row);
-      return key !== null && secret(row.tenant_id, key) === null;
+    /** One beside those that are kept, for whoever closes it. */
+    apart: (row: ServerRecord, timeoutMs: number): McpClient => connectTo(row, timeoutMs),
+    /** What a server without a credential is in; null: it has one, as far as is known without a look into the store. */
+    lacking(row: Omit<ServerRecord, 'updated_at'>): 'MissingCredential' | 'AuthorizationRequired' | null {
+      const { authorizationConfigurationKey: key, oauthEnabled } = settingsOf(row);
+      if (oauthEnabled) return tokens.lacks(row) ? 'AuthorizationRequired' : null;
+      return key !== null && secret(row.tenant_id, key) === null ? 'MissingCredential' : null;
+    },
+    /** What a server says to somebody without a credential (`WWW-Authenticate`); null: nothing. Throws McpFailure where it does not answer. */
+    async challenge(row: ServerRecord, timeoutMs: number): Promise<string | null> {
+      const client = clientOf({ ...settingsOf(row), authorization: async () => null }, timeoutMs);
+      try {
+        await client.session({ timeoutMs });
+        return null;
+      } catch (error) {
+        if (!(error instanceof McpFailure) || error.kind === 'no-answer') throw error;
+        return error.challenge;
+      } finally {
+        void client.close();
+      }
     },
     drop,
     async close(): Promise<void> {

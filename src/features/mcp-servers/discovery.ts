@@ -13,7 +13,7 @@ import type { McpTelemetry } from './mcp-telemetry.ts';
 export interface DiscoveryDeps {
   readonly store: Pick<McpServerStore, 'catalog'>;
   readonly table: Pick<StoreTable<McpServerRow>, 'put'>;
-  readonly connections: Pick<Connections, 'to' | 'lacksCredential'>;
+  readonly connections: Pick<Connections, 'to' | 'lacking'>;
   readonly transaction: <T>(work: (stores: UnitOfWork) => Promise<T>) => Promise<T>;
   readonly telemetry: McpTelemetry;
   readonly maxTools: number;
@@ -31,7 +31,7 @@ export interface LookOptions {
 }
 
 // Names and schemas of more tools than any model could be offered; what lies beyond is not even counted.
-const mostListed = 5000;
+export const mostListed = 5000;
 
 /** What a failed look says of a server. */
 const stateOf = (failure: McpFailure, oauthEnabled: boolean): McpServerState => {
@@ -106,10 +106,13 @@ export const createDiscovery = (deps: DiscoveryDeps) => {
     if (mayKeep?.() !== false) await keep(row, { state }, null);
   };
 
-  const withoutCredential = async (row: McpServerRow, { mayKeep }: LookOptions): Promise<void> => {
-    telemetry.looked(row.name, 'MissingCredential');
-    if (row.state !== 'MissingCredential' && mayKeep?.() !== false)
-      await keep(row, { state: 'MissingCredential' }, null);
+  const withoutCredential = async (
+    row: McpServerRow,
+    state: McpServerState,
+    { mayKeep }: LookOptions,
+  ): Promise<void> => {
+    telemetry.looked(row.name, state);
+    if (row.state !== state && mayKeep?.() !== false) await keep(row, { state }, null);
   };
   const tellDrift = async (row: McpServerRow, listing: Listing): Promise<void> => {
     const tools = drifted(listingOf((await store.catalog(row.id))?.listed ?? null), listing);
@@ -124,7 +127,8 @@ export const createDiscovery = (deps: DiscoveryDeps) => {
   return {
     /** One server now. Never rejects for what the server does. */
     async look(row: McpServerRow, options: LookOptions): Promise<void> {
-      if (connections.lacksCredential(row)) return withoutCredential(row, options);
+      const lacking = connections.lacking(row);
+      if (lacking !== null) return withoutCredential(row, lacking, options);
       const startedAt = performance.now();
       let looked: Awaited<ReturnType<typeof list>>;
       let errorType: string | null = null;

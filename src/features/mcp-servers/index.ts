@@ -8,17 +8,19 @@ import type { ToolRegistry } from '../../engine/tools/index.ts';
 import { createOutboundHttp } from '../../providers/http/outbound.ts';
 import type { AuditLog } from '../audit/index.ts';
 import { backgroundDiscovery } from './background-discovery.ts';
-import { createConnections } from './connections.ts';
+import { createConnections, secretReader } from './connections.ts';
 import { createDiscovery } from './discovery.ts';
 import { mcpServerService } from './mcp-servers.service.ts';
 import { mcpServerStore } from './mcp-servers.store.ts';
 import { createServerView } from './mcp-servers.view.ts';
 import { createMcpTelemetry } from './mcp-telemetry.ts';
+import { oauthPart } from './oauth/index.ts';
 import { pinService } from './pins.service.ts';
 import { remoteTool } from './remote-call.ts';
 import { remoteContentService } from './remote-content.service.ts';
 import { createRemoteContent } from './remote-content.ts';
 import { createRemoteTools } from './remote-tools.ts';
+import { createServerCheck } from './server-check.ts';
 import { createToolCatalog } from './tool-catalog.ts';
 
 export type { RemoteTools } from './remote-tools.ts';
@@ -27,7 +29,7 @@ export interface McpServersDeps {
   readonly config: Config;
   readonly storage: Storage;
   readonly state: Pick<InstanceState, 'table'>;
-  readonly audit: Pick<AuditLog, 'change'>;
+  readonly audit: Pick<AuditLog, 'change' | 'save' | 'tell'>;
   readonly telemetry: Pick<Telemetry, 'metrics'>;
   /** Tools of code, which win over remote ones. */
   readonly tools: Pick<ToolRegistry, 'get'>;
@@ -59,7 +61,15 @@ export const mcpServersFeature = (deps: McpServersDeps) => {
   });
   const http = createOutboundHttp({ allowPrivate, onRefusal: () => deps.egressRefused('mcp', 'connect') });
   const telemetry = createMcpTelemetry(deps.telemetry);
-  const connections = createConnections({ config, names, http, connectTimeoutMs: timeoutMs });
+  const secret = secretReader(config, names);
+  const oauth = oauthPart({
+    ...{ storage, http, secret, allowPrivate, timeoutMs, audit, log, now, newId },
+    shared: settings.OAuthTokenStore === 'Database',
+    enabled: settings.Enabled,
+    callbackBaseUri: settings.OAuthCallbackBaseUri,
+    prefix: Host.Prefix,
+  });
+  const connections = createConnections({ secret, tokens: oauth.tokens, http, connectTimeoutMs: timeoutMs });
   const call = {
     connections,
     current: (tenantId: string, name: string) => catalog.row(tenantId, name),
@@ -81,6 +91,11 @@ export const mcpServersFeature = (deps: McpServersDeps) => {
     maxTools: settings.MaxToolsPerServer,
   });
   const view = createServerView(connections);
+  const check = createServerCheck({
+    ...{ connections, timeoutMs },
+    oauth: oauth.check(connections),
+    maxTools: settings.MaxToolsPerServer,
+  });
   const content = createRemoteContent({
     ...{ connections, telemetry, timeoutMs },
     maxResourceBytes: settings.MaxResourceBytesPerResource,
@@ -88,17 +103,20 @@ export const mcpServersFeature = (deps: McpServersDeps) => {
   telemetry.toolsOf(catalog.counts);
   const background = backgroundDiscovery({
     ...{ table, discovery, clock: deps.clock, timeoutMs, log, now },
+    lacks: (row) => connections.lacking(row) !== null,
     intervalMs: settings.RefreshInterval,
   });
 
   return {
     handlers: {
       ...mcpServerService({
-        ...{ store, table, catalog, connections, discovery, view, timeoutMs, audit, now, newId },
+        ...{ store, table, catalog, connections, discovery, view, check, timeoutMs, audit, now, newId },
         rules: { names, allowPrivate },
         enabled: settings.Enabled,
+        forgetGrant: oauth.forgetGrant,
         targetRefused: () => deps.egressRefused('mcp', 'save'),
       }),
+      ...oauth.service({ store, connections, discovery }),
       ...pinService({ store, table, view, audit, now, changed }),
       ...remoteContentService({ store, content, enabled: settings.Enabled }),
     },

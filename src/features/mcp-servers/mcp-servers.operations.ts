@@ -1,7 +1,10 @@
 import Type from 'typebox';
 import { defineOperations } from '../../contract/operation.ts';
+import { SaveQuery } from '../../contract/save-query.ts';
 import {
   McpApproveRequest,
+  McpCheckStep,
+  McpOAuthStartResponse,
   McpPinReport,
   McpPromptArgumentsRequest,
   McpPromptContent,
@@ -18,6 +21,9 @@ const read = { tag: 'MCP', role: 'Reader', scope: 'PlatformRead', method: 'GET' 
 const write = { tag: 'MCP', role: 'Admin', scope: 'PlatformAdmin' } as const;
 
 const ServerName = Type.Object({ name: Type.String() });
+const oauth = { tag: 'MCP', role: 'Admin', scope: 'SecurityAdmin', params: ServerName } as const;
+/** As it came: what is no text, or there twice, is answered like what is wrong. */
+const answer = (description: string) => Type.Optional(Type.Unsafe<unknown>({ description }));
 const columns = ['name', 'endpoint', 'enabled', 'status.state', 'status.toolCount', 'status.pin', 'status.checkedAt'];
 const remoteErrors = [
   'not-found',
@@ -57,9 +63,10 @@ export const mcpServerOperations = defineOperations({
     description:
       'The whole record is replaced; its id and what was approved of its tools stay. The server is asked for its tools at the next look, or when a refresh asks for one.',
     params: Type.Object({ name: Type.String({ pattern: serverNamePattern }) }),
+    query: SaveQuery,
     body: McpServerRequest,
     responses: { 200: McpServerDefinition },
-    errors: ['configuration-key-not-allowed', 'target-not-allowed', 'feature-not-available'],
+    errors: ['configuration-key-not-allowed', 'target-not-allowed', 'version-conflict'],
     audit: { action: 'mcp-server.save', entity: 'mcp-server', mode: 'noted' },
     cli: { command: 'mcp save' },
   },
@@ -88,6 +95,20 @@ export const mcpServerOperations = defineOperations({
     responses: { 200: McpRefreshResponse },
     errors: ['not-found', 'mcp-disabled'],
     cli: { command: 'mcp refresh' },
+  },
+  check: {
+    tag: 'MCP',
+    role: 'Operator',
+    scope: 'PlatformAdmin',
+    method: 'POST',
+    path: '/api/mcp-servers/{name}/check',
+    summary: 'Find out why an MCP server cannot be used',
+    description:
+      'It is gone to as a call would, step by step; the answer says how far that came, and what helps. Nothing that is found is kept.',
+    params: ServerName,
+    responses: { 200: Type.Array(McpCheckStep) },
+    errors: ['not-found', 'mcp-disabled'],
+    cli: { command: 'mcp doctor', columns: ['step', 'outcome', 'detail', 'mend'] },
   },
   pin: {
     ...read,
@@ -157,5 +178,59 @@ export const mcpServerOperations = defineOperations({
     responses: { 200: McpResourceContent },
     errors: [...remoteErrors, 'resource-not-listed'],
     cli: { command: 'mcp read' },
+  },
+  oauthStart: {
+    ...oauth,
+    method: 'POST',
+    path: '/api/mcp-servers/{name}/oauth/start',
+    summary: 'Begin to authorize this service at an MCP server',
+    description:
+      'A person opens the address of the answer, agrees there, and comes back to this service; within ten minutes, and once.',
+    responses: { 200: McpOAuthStartResponse },
+    errors: [
+      'not-found',
+      'oauth-not-enabled',
+      'oauth-callback-not-configured',
+      'oauth-client-missing',
+      'mcp-server-disabled',
+      'mcp-disabled',
+      'mcp-server-failed',
+    ],
+    audit: { action: 'mcp-server.oauth-start', entity: 'mcp-server', mode: 'noted' },
+    cli: { command: 'mcp authorize' },
+  },
+  oauthDisconnect: {
+    ...oauth,
+    method: 'DELETE',
+    path: '/api/mcp-servers/{name}/oauth',
+    summary: 'Forget the tokens of an MCP server',
+    description: 'Where its authorization server takes tokens back, they are given back to it as well.',
+    responses: { 204: null },
+    errors: ['not-found'],
+    audit: { action: 'mcp-server.oauth-disconnect', entity: 'mcp-server', mode: 'noted' },
+    cli: { command: 'mcp disconnect', done: 'Disconnected MCP server {name}.' },
+  },
+  oauthCallback: {
+    tag: 'MCP',
+    role: null,
+    scope: null,
+    method: 'GET',
+    path: '/api/mcp-servers/{name}/oauth/callback',
+    summary: 'Where people come back from an authorization server',
+    description:
+      'No credential is asked for: the state says whose answer it is, and counts once. The page that is answered is the same whatever the query says.',
+    params: ServerName,
+    query: Type.Object({
+      code: answer('What tokens are given for'),
+      state: answer('Of the answer to the start'),
+      iss: answer('Who answers (RFC 9207)'),
+      error: answer('Why it was refused'),
+    }),
+    page: true,
+    callsPerMinute: 30,
+    responses: { 200: Type.String(), 400: Type.String() },
+    errors: ['rate-limited', 'store-unavailable'],
+    audit: { action: 'mcp-server.oauth-connected', entity: 'mcp-server', mode: 'noted' },
+    cli: { handWritten: true },
   },
 });

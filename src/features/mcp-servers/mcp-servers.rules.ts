@@ -96,6 +96,7 @@ const defaults: Omit<ServerSettings, 'endpoint'> = {
   oauthClientSecretConfigurationKey: null,
   oauthScopes: null,
   oauthAuthorizationMode: 'AuthorizationCode',
+  labels: {},
 };
 
 const withDefaults = ({ enabled: _enabled, ...body }: McpServerRequest): ServerSettings => {
@@ -103,10 +104,11 @@ const withDefaults = ({ enabled: _enabled, ...body }: McpServerRequest): ServerS
   return { ...defaults, ...Object.fromEntries(given), endpoint: body.endpoint };
 };
 
-const needsHttps = (url: URL, allowPrivate: boolean): boolean =>
-  url.protocol === 'http:' && !(allowPrivate && isLoopback(url));
+/** Whether a credential may be sent there. */
+export const isSafeForCredentials = (url: URL, allowPrivate: boolean): boolean =>
+  url.protocol === 'https:' || (url.protocol === 'http:' && allowPrivate && isLoopback(url));
 
-/** Throws `validation-failed`, `target-not-allowed`, `configuration-key-not-allowed` or `feature-not-available`. */
+/** Throws `validation-failed`, `target-not-allowed` or `configuration-key-not-allowed`. */
 export const askedServer = (
   tenantId: string,
   body: McpServerRequest,
@@ -126,12 +128,7 @@ export const askedServer = (
   if (oauthEnabled && key !== null)
     throw invalidField('authorizationConfigurationKey', 'must be left out where oauthEnabled is true');
   const hasCredential = oauthEnabled || key !== null || secretKey !== null;
-  if (hasCredential && needsHttps(url, allowPrivate))
+  if (hasCredential && !isSafeForCredentials(url, allowPrivate))
     throw invalidField('endpoint', 'must be https where a credential is sent to it');
-  if (oauthEnabled)
-    throw new AcpError(
-      'feature-not-available',
-      'oauthEnabled needs the feature "mcp-oauth", which this build does not have.',
-    );
   return settings;
 };

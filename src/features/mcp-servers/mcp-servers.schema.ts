@@ -1,5 +1,5 @@
 import Type, { type Static } from 'typebox';
-import { closed, nullable, oneOf, Time, Uuid } from '../../contract/schema.ts';
+import { closed, Labels, nullable, oneOf, Time, Uuid } from '../../contract/schema.ts';
 
 export const serverNamePattern = '^[A-Za-z0-9][A-Za-z0-9_-]{0,31}$';
 
@@ -54,6 +54,7 @@ const members = {
   oauthClientSecretConfigurationKey: nullable(key('the secret of the OAuth client')),
   oauthScopes: nullable(Type.String({ maxLength: 2000, description: 'Separated by spaces' })),
   oauthAuthorizationMode: oneOf(['AuthorizationCode']),
+  labels: Labels,
 };
 
 const { endpoint, ...others } = members;
@@ -107,6 +108,26 @@ export const McpRefreshResponse = Type.Object(
   { title: 'McpRefreshResponse' },
 );
 export type McpRefreshResponse = Static<typeof McpRefreshResponse>;
+
+export const McpCheckStep = Type.Object(
+  {
+    step: oneOf(['Name', 'Address', 'Connection', 'Tls', 'Credential', 'Protocol', 'Tools']),
+    outcome: oneOf(['Passed', 'Warning', 'Failed', 'Skipped']),
+    detail: Type.String(),
+    mend: nullable(Type.String({ description: 'What helps' })),
+  },
+  { title: 'McpCheckStep' },
+);
+export type McpCheckStep = Static<typeof McpCheckStep>;
+
+export const McpOAuthStartResponse = Type.Object(
+  {
+    authorizationUri: Type.String({ description: 'For the browser of the person who agrees' }),
+    state: Type.String(),
+    expiresAt: Time,
+  },
+  { title: 'McpOAuthStartResponse' },
+);
 
 export const McpPromptSummary = Type.Object(
   {

@@ -1,6 +1,7 @@
 import { isDeepStrictEqual } from 'node:util';
 import { AcpError, invalidField } from '../../contract/errors.ts';
 import { noContent, ok } from '../../contract/operation.ts';
+import { assertExpected } from '../../contract/save-query.ts';
 import type { Handlers } from '../../core/context.ts';
 import { type StoreTable, tenantKey } from '../../core/instance-state.ts';
 import type { McpServerRow } from '../../db/tables/mcp.ts';
@@ -13,6 +14,7 @@ import { askedServer, type ServerRules, type ServerSettings } from './mcp-server
 import type { McpRefreshResponse } from './mcp-servers.schema.ts';
 import { type McpServerStore, mcpServerStore } from './mcp-servers.store.ts';
 import { noServer, type ServerView } from './mcp-servers.view.ts';
+import type { ServerCheck } from './server-check.ts';
 import type { ToolCatalog } from './tool-catalog.ts';
 
 export interface McpServiceDeps {
@@ -20,14 +22,17 @@ export interface McpServiceDeps {
   readonly table: Pick<StoreTable<McpServerRow>, 'put' | 'drop'>;
   readonly catalog: ToolCatalog;
   readonly connections: Pick<Connections, 'drop'>;
+  /** Forgets what was granted at a server that is gone or is another one now. */
+  readonly forgetGrant: (before: McpServerRow, after: McpServerRow | null) => Promise<void>;
   readonly discovery: Discovery;
   readonly view: ServerView;
   readonly rules: ServerRules;
+  readonly check: ServerCheck;
   readonly enabled: boolean;
   readonly timeoutMs: number;
   /** Called when an endpoint is refused for its address. */
   readonly targetRefused: () => void;
-  readonly audit: Pick<AuditLog, 'change'>;
+  readonly audit: Pick<AuditLog, 'change' | 'save'>;
   readonly now: () => number;
   readonly newId: () => string;
 }
@@ -38,6 +43,7 @@ const taken: ReadonlySet<string> = new Set(['refresh']);
 /** What decides whom a server is and what it lists; a change of it makes what was found worthless. */
 const reached = ({ endpoint, transport, protocol, headers, tools, ...rest }: ServerSettings) => {
   const { authorizationConfigurationKey, oauthEnabled, oauthClientId, oauthScopes } = rest;
+  const { oauthClientSecretConfigurationKey } = rest;
   return {
     endpoint,
     transport,
@@ -48,6 +54,7 @@ const reached = ({ endpoint, transport, protocol, headers, tools, ...rest }: Ser
     oauthEnabled,
     oauthClientId,
     oauthScopes,
+    oauthClientSecretConfigurationKey,
   };
 };
 
@@ -65,7 +72,10 @@ const keptOf = (before: McpServerRow | undefined, settings: ServerSettings, enab
     : { ...found, ...notConnected };
 };
 
-type ServiceHandlers = Pick<Handlers<typeof mcpServerOperations>, 'list' | 'get' | 'save' | 'remove' | 'refresh'>;
+type ServiceHandlers = Pick<
+  Handlers<typeof mcpServerOperations>,
+  'list' | 'get' | 'save' | 'remove' | 'refresh' | 'check'
+>;
 
 export const assertEnabled = (enabled: boolean): void => {
   if (!enabled) throw new AcpError('mcp-disabled', 'MCP is switched off (Service:Mcp:Enabled).');
@@ -113,42 +123,52 @@ export const mcpServerService = (deps: McpServiceDeps): ServiceHandlers => {
     list: async ({ tenantId }) => ok((await store.list(tenantId)).map(view.definition)),
     get: async ({ tenantId }, { params: { name } }) => ok(view.definition(await found(tenantId, name))),
 
-    async save(context, { params: { name }, body }) {
+    async save(context, { params: { name }, query, body }) {
       const { tenantId } = context;
       if (taken.has(name)) throw invalidField('name', 'is a word of the API');
       const settings = asked(tenantId, body);
-      const row = await audit.change(context, async (stores, tell) => {
+      const { before, row } = await audit.save(context, query, async (stores, tell) => {
         const servers = stores(mcpServerStore);
         const before = await servers.find(tenantId, name);
+        assertExpected(query, before?.updated_at);
         const saved = rowToSave(tenantId, name, settings, body.enabled ?? true, before);
+        if (query.dryRun === true) return { before, row: saved };
         await servers.save(saved);
         tell({
           id: name,
           before: before === undefined ? null : view.definition(before),
           after: view.definition(saved),
         });
-        return saved;
+        return { before, row: saved };
       });
+      if (query.dryRun === true) return ok(view.definition(row));
       table.put(row);
       catalog.changed();
       connections.drop(row.id);
+      if (before !== undefined) await deps.forgetGrant(before, row);
       return ok(view.definition(row));
     },
 
     async remove(context, { params: { name } }) {
       const { tenantId } = context;
-      const id = await audit.change(context, async (stores, tell) => {
+      const before = await audit.change(context, async (stores, tell) => {
         const servers = stores(mcpServerStore);
         const before = await servers.find(tenantId, name);
         if (before === undefined || !(await servers.remove(before))) throw noServer(name);
         tell({ id: name, before: view.definition(before), after: null });
-        return before.id;
+        return before;
       });
       table.drop(tenantKey(tenantId, name));
       catalog.changed();
-      catalog.forget(id);
-      connections.drop(id);
+      catalog.forget(before.id);
+      connections.drop(before.id);
+      await deps.forgetGrant(before, null);
       return noContent();
+    },
+
+    async check({ tenantId }, { params: { name } }) {
+      assertEnabled(deps.enabled);
+      return ok([...(await deps.check(await found(tenantId, name)))]);
     },
 
     async refresh({ tenantId }, { query: { name } }) {

@@ -13,12 +13,11 @@ const pinOf = ({ pinned_hash: pinned, catalog_hash: listed }: McpServerRow): 'No
   return pinned === listed ? 'Same' : 'Changed';
 };
 
-export const createServerView = ({ lacksCredential }: Pick<Connections, 'lacksCredential'>) => {
+export const createServerView = ({ lacking }: Pick<Connections, 'lacking'>) => {
   const state = (row: McpServerRow): McpServerState => {
     if (row.enabled !== 1) return 'Disabled';
-    if (lacksCredential(row)) return 'MissingCredential';
-    // It has a value by now, and the server was not asked yet.
-    return row.state === 'MissingCredential' ? 'Unknown' : (row.state as McpServerState);
+    // A credential that it has by now, and the server was not asked yet, leaves it unknown.
+    return lacking(row) ?? (row.state === 'MissingCredential' ? 'Unknown' : (row.state as McpServerState));
   };
   return {
     state,

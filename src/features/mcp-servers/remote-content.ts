@@ -10,7 +10,7 @@ import type { McpPromptSummary, McpResourceContent, McpResourceSummary } from '.
 import type { McpTelemetry } from './mcp-telemetry.ts';
 
 export interface RemoteContentDeps {
-  readonly connections: Pick<Connections, 'to'>;
+  readonly connections: Pick<Connections, 'to' | 'lacking'>;
   readonly telemetry: McpTelemetry;
   readonly timeoutMs: number;
   readonly maxResourceBytes: number;
@@ -105,6 +105,8 @@ export const createRemoteContent = ({ connections, telemetry, timeoutMs, maxReso
     const startedAt = performance.now();
     let errorType: string | null = null;
     try {
+      // What is kept of its last answers is not for somebody whom it would refuse now.
+      if (connections.lacking(row) === 'AuthorizationRequired') throw new McpFailure('unauthorized');
       return await work(connections.to(row));
     } catch (error) {
       errorType = error instanceof McpFailure ? failureType(error) : null;

@@ -18,6 +18,10 @@ export interface McpTarget {
   readonly headers: Readonly<Record<string, string>>;
   /** The whole Authorization header; null: none is sent. Asked for each request. Throws McpFailure. */
   authorization(): Promise<string | null>;
+  /** The server has refused this one. True: there is another by now, and the request is sent once more. Throws McpFailure. */
+  renewed?(refused: string): Promise<boolean>;
+  /** The server has refused a request with 403, and says why (`WWW-Authenticate`). */
+  forbidden?(challenge: string): void;
 }
 
 /** What is known of a server once it was reached. */
@@ -119,6 +123,20 @@ export const createMcpClient = (target: McpTarget, deps: McpClientDeps): McpClie
     const authorization = await target.authorization();
     return { ...target.headers, ...(authorization === null ? {} : { authorization }) };
   };
+  /** One message with the credential of now; one that the server refuses for it is sent again with a renewed one, since nobody has looked at it. */
+  const authorized = async <T>(send: (own: Readonly<Record<string, string>>) => Promise<T>): Promise<T> => {
+    const own = await ownHeaders();
+    try {
+      return await send(own);
+    } catch (error) {
+      const { authorization } = own;
+      if (error instanceof McpFailure && error.status === 403 && error.challenge !== null)
+        target.forbidden?.(error.challenge);
+      if (!(error instanceof McpFailure) || error.kind !== 'unauthorized' || authorization === undefined) throw error;
+      if ((await target.renewed?.(authorization)) !== true) throw error;
+      return send(await ownHeaders());
+    }
+  };
   const meta = (version: string, traceparent?: string) => ({
     [mcpMeta.protocolVersion]: version,
     [mcpMeta.clientInfo]: deps.clientInfo,
@@ -132,46 +150,55 @@ export const createMcpClient = (target: McpTarget, deps: McpClientDeps): McpClie
     params: Readonly<Record<string, unknown>>,
     { name, parameterHeaders, traceparent, signal, timeoutMs }: McpRequestOptions,
   ): Promise<Answer> =>
-    channel.request(
-      {
-        jsonrpc: '2.0',
-        id: nextId++,
-        method,
-        params: { ...params, _meta: meta(statelessVersion, traceparent) },
-      },
-      {
-        headers: {
-          ...(await ownHeaders()),
-          [mcpHeader.version]: statelessVersion,
-          [mcpHeader.method]: method,
-          ...(name === undefined ? {} : { [mcpHeader.name]: encodeHeaderValue(name) }),
-          ...parameterHeaders,
+    authorized((own) =>
+      channel.request(
+        {
+          jsonrpc: '2.0',
+          id: nextId++,
+          method,
+          params: { ...params, _meta: meta(statelessVersion, traceparent) },
         },
-        signal,
-        timeoutMs,
-        answersRequests: false,
-      },
+        {
+          headers: {
+            ...own,
+            [mcpHeader.version]: statelessVersion,
+            [mcpHeader.method]: method,
+            ...(name === undefined ? {} : { [mcpHeader.name]: encodeHeaderValue(name) }),
+            ...parameterHeaders,
+          },
+          signal,
+          timeoutMs,
+          answersRequests: false,
+        },
+      ),
     );
 
-  const sessionHeaders = async ({ version, sessionId }: Pick<Connection, 'version' | 'sessionId'>) => ({
-    ...(await ownHeaders()),
+  const sessionHeaders = (
+    own: Readonly<Record<string, string>>,
+    { version, sessionId }: Pick<Connection, 'version' | 'sessionId'>,
+  ) => ({
+    ...own,
     [mcpHeader.version]: version,
     ...(sessionId === null ? {} : { [mcpHeader.session]: sessionId }),
   });
 
-  const sendInSession = async (
+  const sendInSession = (
+    connection: Connection,
+    method: string,
+    params: Readonly<Record<string, unknown>>,
+    options: McpRequestOptions,
+  ): Promise<Answer> =>
+    authorized((own) => sendWith(sessionHeaders(own, connection), connection, method, params, options));
+
+  const sendWith = async (
+    headers: Readonly<Record<string, string>>,
     connection: Connection,
     method: string,
     params: Readonly<Record<string, unknown>>,
     { traceparent, signal, timeoutMs }: McpRequestOptions,
   ): Promise<Answer> => {
     const id = nextId++;
-    const options: SendOptions = {
-      headers: await sessionHeaders(connection),
-      signal,
-      timeoutMs,
-      answersRequests: true,
-    };
+    const options: SendOptions = { headers, signal, timeoutMs, answersRequests: true };
     const withTrace = traceparent === undefined ? params : { ...params, _meta: { traceparent } };
     try {
       return await connection.channel.request({ jsonrpc: '2.0', id, method, params: withTrace }, options);
@@ -193,17 +220,21 @@ export const createMcpClient = (target: McpTarget, deps: McpClientDeps): McpClie
     const timeoutMs = deps.connectTimeoutMs;
     const isTwoEndpoint = target.transport === 'Sse';
     const channel = isTwoEndpoint
-      ? await openSseChannel({ ...deps, url, headers: await ownHeaders(), maxBytes: deps.maxAnswerBytes, timeoutMs })
+      ? await authorized((headers) =>
+          openSseChannel({ ...deps, url, headers, maxBytes: deps.maxAnswerBytes, timeoutMs }),
+        )
       : httpChannel({ ...deps, url, maxBytes: deps.maxAnswerBytes });
     try {
-      const { result, headers } = await channel.request(
-        {
-          jsonrpc: '2.0',
-          id: nextId++,
-          method: 'initialize',
-          params: { protocolVersion: asked.version, capabilities: {}, clientInfo: deps.clientInfo },
-        },
-        { headers: await ownHeaders(), timeoutMs, answersRequests: true },
+      const { result, headers } = await authorized((own) =>
+        channel.request(
+          {
+            jsonrpc: '2.0',
+            id: nextId++,
+            method: 'initialize',
+            params: { protocolVersion: asked.version, capabilities: {}, clientInfo: deps.clientInfo },
+          },
+          { headers: own, timeoutMs, answersRequests: true },
+        ),
       );
       const version = result['protocolVersion'];
       const spoken: readonly unknown[] = isTwoEndpoint ? [...handshakeVersions, twoEndpointVersion] : handshakeVersions;
@@ -218,7 +249,7 @@ export const createMcpClient = (target: McpTarget, deps: McpClientDeps): McpClie
       };
       await channel.notify(
         { jsonrpc: '2.0', method: 'notifications/initialized' },
-        { headers: await sessionHeaders(connection), timeoutMs, answersRequests: true },
+        { headers: sessionHeaders(await ownHeaders(), connection), timeoutMs, answersRequests: true },
       );
       return connection;
     } catch (error) {
@@ -310,7 +341,7 @@ export const createMcpClient = (target: McpTarget, deps: McpClientDeps): McpClie
         await deps.http.request({
           method: 'DELETE',
           url,
-          headers: await sessionHeaders(connection),
+          headers: sessionHeaders(await ownHeaders(), connection),
           timeoutMs: farewellMs,
           maxBodyBytes: 1024,
           dropBody: true,

@@ -74,7 +74,9 @@ export const openSseChannel = async (deps: SseChannelDeps): Promise<Channel> => 
         maxBodyBytes: 65_536,
         dropBody: true,
       });
-      if (answer.status < 200 || answer.status > 299) throw new McpFailure('http', { status: answer.status });
+      const { status, headers: answered } = answer;
+      if (status === 401) throw new McpFailure('unauthorized', { status, challenge: answered['www-authenticate'] });
+      if (status < 200 || status > 299) throw new McpFailure('http', { status });
     } catch (error) {
       if (error instanceof OutboundError) throw new McpFailure('no-answer', { cause: error });
       throw error;

@@ -30,6 +30,27 @@ forEachService('MCP-1 MCP-2 a record is replaced as a whole, and listed by name'
     assert.deepEqual(await refused(save(client, endpoint, { name })), [400, 'validation-failed'], name);
 });
 
+forEachService('MCP-2 a save can be tried, and depend on what is known of the server', async (open) => {
+  const app = await open(mcpSetup());
+  const { client } = app;
+  const saving = (query: Record<string, unknown>, url = endpoint) =>
+    client.mcpServers.save({
+      params: { name: 'weather' },
+      query,
+      body: { endpoint: url, labels: { owner: 'team-a' } },
+    });
+  assert.deepEqual((await saving({ dryRun: true })).body.labels, { owner: 'team-a' });
+  assert.deepEqual(await refused(get(client)), [404, 'not-found']);
+  assert.deepEqual(await refused(saving({ dryRun: true }, 'ftp://a.example')), [400, 'validation-failed']);
+  const { updatedAt } = (await saving({ expectedUpdatedAt: 'none' })).body;
+  assert.deepEqual(await refused(saving({ expectedUpdatedAt: 'none' })), [409, 'version-conflict']);
+  await saving({ dryRun: true }, `${endpoint}/other`);
+  assert.equal((await get(client)).endpoint, endpoint);
+  assert.equal((await saving({ expectedUpdatedAt: updatedAt }, `${endpoint}/2`)).body.endpoint, `${endpoint}/2`);
+  assert.deepEqual(await refused(saving({ expectedUpdatedAt: updatedAt })), [409, 'version-conflict']);
+  assert.equal((await trail(app)).filter(({ action }) => action === 'mcp-server.save').length, 2);
+});
+
 forEachService('MCP-3 MCP-4 an endpoint is an http or https URL of the public internet', async (open) => {
   const { client } = await open(mcpSetup({ service: { Egress: { AllowPrivateNetworkTargets: false } } }));
   for (const url of [
@@ -101,7 +122,7 @@ forEachService('MCP-6 a credential is one, and is not sent in the clear', async 
     mcpKey,
   );
   for (const url of [endpoint, 'http://127.0.0.1:1/'])
-    assert.deepEqual(await refused(save(client, url, { oauthEnabled: true })), [501, 'feature-not-available']);
+    assert.equal((await save(client, url, { oauthEnabled: true })).status.state, 'AuthorizationRequired');
   const strict = await open(mcpSetup({ service: { Egress: { AllowPrivateNetworkTargets: false } } }));
   assert.deepEqual(
     await refused(save(strict.client, 'http://mcp.example.com/', { authorizationConfigurationKey: mcpKey })),

@@ -2,7 +2,7 @@ import { minuteMs, secondMs } from '../duration.ts';
 import { bytes, duration, int } from '../number-kinds.ts';
 import { flag, group, optional, planned, plannedGroup, secret, secretSection, setting } from '../schema-nodes.ts';
 import { credential, imageSize, keyPrefix, mediaType, text, url } from '../text-kinds.ts';
-import { nullable } from '../value-kind.ts';
+import { nullable, oneOf } from '../value-kind.ts';
 
 const conversation = group('Spoken conversations over a WebSocket.', {
   MaxConcurrentConnectionsPerTenant: setting(int({ min: 1 }), 5, 'Connections of a tenant in this process.'),
@@ -42,7 +42,12 @@ export const extensionSettings = {
     MaxToolsPerServer: setting(int({ min: 1 }), 100, 'Tools taken from one server.'),
     MaxResourceBytesPerResource: setting(bytes(), 65_536, 'Text of one resource that is read.'),
     MaxResourceBytesTotal: planned('mcp-resources', setting(bytes(), 262_144, 'Text of all resources in a run.')),
-    OAuthCallbackBaseUri: planned('mcp-oauth', optional(url(), 'Public address of this service for OAuth redirects.')),
+    OAuthCallbackBaseUri: optional(url(), 'Public address of this service, for people who come back from OAuth.'),
+    OAuthTokenStore: setting(
+      oneOf(['Memory', 'Database']),
+      'Memory',
+      'Where OAuth tokens are kept. Memory: in one process, until it ends. Database: encrypted, for all processes.',
+    ),
     AllowedConfigurationPrefix: setting(
       keyPrefix(),
       'Service:McpSecrets:',

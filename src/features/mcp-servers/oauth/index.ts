@@ -1,0 +1,1 @@
+export { oauthPart } from './oauth-part.ts';
