@@ -41,7 +41,7 @@ export const runSuite = async (
   return { code: code ?? 1, output: code === null ? `${output}\nIt took longer than ${limitMs} ms.` : output };
 };
 
-interface Check {
+export interface Check {
   readonly id: string;
   readonly status: string;
   readonly errorMessage?: string;
