@@ -37,7 +37,10 @@ const sum = { name: `${throughName}_add_numbers`, arguments: { a: 5, b: 3 } };
 
 /** What the agents do whom the suite calls, by the models of their bindings; a second turn says what the first one got. */
 const exposed: readonly Rule[] = [
-  { when: { model: 'steps' }, reply: { toolCalls: Array.from({ length: 3 }, () => ({ name: 'step', arguments: {} })) } },
+  {
+    when: { model: 'steps' },
+    reply: { toolCalls: Array.from({ length: 3 }, () => ({ name: 'step', arguments: {} })) },
+  },
   { when: { model: 'change' }, reply: { toolCalls: [{ name: 'change_tools', arguments: {} }] } },
   { when: { model: 'fails' }, reply: { error: 'provider_error' } },
   { when: { model: 'adds' }, reply: { toolCalls: [sum] } },

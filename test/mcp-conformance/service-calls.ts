@@ -12,12 +12,13 @@ export interface ApiReply<T> {
 export const ask = async <T = unknown>(method: string, path: string, body?: unknown): Promise<ApiReply<T>> => {
   const response = await fetch(`${process.env[serviceVariable]}${path}`, {
     method,
-    ...(body === undefined
-      ? {}
-      : { headers: { 'content-type': 'application/json' }, body: JSON.stringify(body) }),
+    ...(body === undefined ? {} : { headers: { 'content-type': 'application/json' }, body: JSON.stringify(body) }),
   });
   const text = await response.text();
-  return { status: response.status, body: (text.startsWith('{') || text.startsWith('[') ? JSON.parse(text) : text) as T };
+  return {
+    status: response.status,
+    body: (text.startsWith('{') || text.startsWith('[') ? JSON.parse(text) : text) as T,
+  };
 };
 
 /** The same, where any other answer than success is a failure of the whole program. */
@@ -30,6 +31,7 @@ export const must = async <T = unknown>(method: string, path: string, body?: unk
 /** An agent as it is from now on. */
 export const saveAgent = async (name: string, model: string, toolNames: readonly string[]): Promise<void> => {
   const definition = { name, model: { provider: 'demo', model }, toolNames };
-  await ask('DELETE', `/api/agents/${name}`);
-  await must('POST', '/api/agents', definition);
+  const { status } = await ask('GET', `/api/agents/${name}`);
+  if (status === 404) await must('POST', '/api/agents', definition);
+  else await must('PUT', `/api/agents/${name}`, definition);
 };

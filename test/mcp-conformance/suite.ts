@@ -1,12 +1,12 @@
 import { spawn } from 'node:child_process';
 import { once } from 'node:events';
 import { readdirSync, readFileSync } from 'node:fs';
-import { createRequire } from 'node:module';
 import { dirname, join, resolve } from 'node:path';
 import process from 'node:process';
+import { fileURLToPath } from 'node:url';
 import { parse } from 'yaml';
 
-const manifest = createRequire(import.meta.url).resolve('@modelcontextprotocol/conformance/package.json');
+const manifest = fileURLToPath(import.meta.resolve('@modelcontextprotocol/conformance/package.json'));
 const cli = join(dirname(manifest), 'dist/index.js');
 
 /** Revisions whose requirements are frozen, one of each generation. */

@@ -32,8 +32,8 @@ try {
   }
   const checks = checksIn(folder);
   assert.equal(checks.size, 3);
+  // What the suite's server has added up, in what the suite's client has got.
   for (const scenario of ['tools-call-simple-text', 'tools-call-with-progress'])
-    // What the suite's server has added up, in what the suite's client has got.
     assert.match(JSON.stringify(checks.get(scenario)), /The sum of 5 and 3 is 8/, scenario);
 } finally {
   rmSync(folder, { recursive: true, force: true });
