@@ -100,7 +100,7 @@ forEachHttpService(
   },
 );
 
-forEachHttpService('MCP-53 a call that a policy wants decided fails in words, and the run goes on', async (open) => {
+forEachHttpService('MCP-53 APPR-7 a call that a policy wants decided fails in words, and the run goes on', async (open) => {
   const calls = { tool: 0 };
   const app = await openMcp(open, {
     agents: [{ name: 'helper', toolNames: ['free'] }],
