@@ -69,24 +69,28 @@ rule('MCP-54 MCP-55', 'what takes long is a task of who began it, and of nobody 
   await eventually('the task is cancelled', async () => resultOf(await get(caller)).status === 'cancelled');
 });
 
-rule('MCP-2 MCP-3 MCP-5 MCP-6 MCP-7 MCP-9', 'servers are saved as wholes, and not with what would leak', async (api) => {
-  const name = unique('mcp').slice(0, 30);
-  const save = (body: object) => api.put(`/api/mcp-servers/${name}`, { endpoint: 'https://mcp.invalid/', ...body });
-  assert.equal((await save({ description: 'one' })).status, 200);
-  const again = await save({});
-  assert.deepEqual([again.status, again.body.description], [200, null]);
-  for (const body of [
-    { endpoint: 'ftp://mcp.invalid/' },
-    { endpoint: 'https://user:pw@mcp.invalid/' },
-    { endpoint: 'http://mcp.invalid/', authorizationConfigurationKey: 'Service:McpSecrets:a' },
-    { authorizationConfigurationKey: 'Host:AuthToken' },
-    { headers: { 'X-Api-Key': 'a' } },
-  ])
-    assert.equal((await save(body)).status, 400, JSON.stringify(body));
-  assert.equal((await api.put('/api/mcp-servers/refresh', { endpoint: 'https://mcp.invalid/' })).status, 400);
-  assert.equal((await api.del(`/api/mcp-servers/${name}`)).status, 204);
-  assert.equal((await api.del(`/api/mcp-servers/${name}`)).status, 404);
-});
+rule(
+  'MCP-2 MCP-3 MCP-5 MCP-6 MCP-7 MCP-9',
+  'servers are saved as wholes, and not with what would leak',
+  async (api) => {
+    const name = unique('mcp').slice(0, 30);
+    const save = (body: object) => api.put(`/api/mcp-servers/${name}`, { endpoint: 'https://mcp.invalid/', ...body });
+    assert.equal((await save({ description: 'one' })).status, 200);
+    const again = await save({});
+    assert.deepEqual([again.status, again.body.description], [200, null]);
+    for (const body of [
+      { endpoint: 'ftp://mcp.invalid/' },
+      { endpoint: 'https://user:pw@mcp.invalid/' },
+      { endpoint: 'http://mcp.invalid/', authorizationConfigurationKey: 'Service:McpSecrets:a' },
+      { authorizationConfigurationKey: 'Host:AuthToken' },
+      { headers: { 'X-Api-Key': 'a' } },
+    ])
+      assert.equal((await save(body)).status, 400, JSON.stringify(body));
+    assert.equal((await api.put('/api/mcp-servers/refresh', { endpoint: 'https://mcp.invalid/' })).status, 400);
+    assert.equal((await api.del(`/api/mcp-servers/${name}`)).status, 204);
+    assert.equal((await api.del(`/api/mcp-servers/${name}`)).status, 404);
+  },
+);
 
 rule('MCP-4', 'an address of a private network is refused when it is saved', async (api) => {
   for (const endpoint of ['http://169.254.169.254/', 'http://10.0.0.1/', 'http://[::ffff:10.0.0.1]/'])

@@ -41,7 +41,11 @@ const of = (area: string, rules: readonly number[], reason: string): Readonly<Re
 export const elsewhere: Readonly<Record<string, string>> = {
   'MCP-21': 'agents name resources in a later version',
   ...of('MCP', between(27, 33), 'OAuth for servers comes with a later version'),
-  ...of('MCP', [36], 'a look keeps a list for as long as its hints say (MCP-12); nothing else of an answer is kept in this version'),
+  ...of(
+    'MCP',
+    [36],
+    'a look keeps a list for as long as its hints say (MCP-12); nothing else of an answer is kept in this version',
+  ),
   ...of('MCP', [38, 39], 'requests for input are answered in a later version; the capability is not declared'),
   'MCP-40': 'tasks of servers come with a later version; the extension is not declared',
   'AGENT-49': 'agents name resources in a later version',
