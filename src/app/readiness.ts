@@ -29,19 +29,27 @@ export const assertMayOffer = async (
   if (problems.length > 0) throw new ConfigError(problems);
 };
 
-/** Tells the operator of agents that other machines may call while there is no credential that could. */
+/** Settings that offer something to other systems. */
+const openDoors = ({ A2A, McpServer }: LoadedConfig['values']['Host']): readonly string[] => [
+  ...(McpServer.Agents.length > 0 ? ['Host:McpServer:Agents'] : []),
+  ...(McpServer.ControlPlane === 'Off' ? [] : ['Host:McpServer:ControlPlane']),
+  ...(A2A.Agents.length > 0 ? ['Host:A2A:Agents'] : []),
+];
+
+/** Tells the operator of what other machines may call while there is no credential that could. */
 export const warnOfClosedDoors = async (
   { values: { Host } }: LoadedConfig,
   security: { hasActiveKeyFor(scope: ApiKeyScope): Promise<boolean> },
   log: Pick<Logger, 'warn'>,
 ): Promise<void> => {
-  const isOpen = Host.A2A.Agents.length > 0;
-  if (!isOpen || !Host.AllowRemoteAccess || Host.Oidc.Issuer !== null) return;
+  const settings = openDoors(Host);
+  if (settings.length === 0 || !Host.AllowRemoteAccess || Host.Oidc.Issuer !== null) return;
   if (await security.hasActiveKeyFor('ExternalInvoke')) return;
-  log.warn(
-    { setting: 'Host:A2A:Agents' },
-    'Agents are offered to other machines, and there is neither an issuer of tokens nor an active key with ExternalInvoke',
-  );
+  for (const setting of settings)
+    log.warn(
+      { setting },
+      'Something is offered to other machines, and there is neither an issuer of tokens nor an active key with ExternalInvoke',
+    );
 };
 
 /**

@@ -8,6 +8,8 @@ export interface Slot {
   readonly kind: string;
   /** True: nothing but a UUID can stand there. */
   readonly isUuid: boolean;
+  /** A message of a protocol that tells errors in its own way, whatever the status. */
+  readonly isMessage?: true;
   request(
     id: string,
     runId: string | null,
@@ -31,7 +33,7 @@ const nobodys =
 const kindOfParameter = (path: string, name: string): string | null => {
   if (/runId$/i.test(name) || /\/runs\/\{[ab]\}/.test(path)) return 'runs';
   if (name === 'sessionId') return 'sessions';
-  if (name === 'agentName') return 'agents';
+  if (name === 'agentName' || name === 'agent') return 'agents';
   if (name === 'skillName') return 'skills';
   if (name === 'scoreId') return 'scores';
   if (name === 'beforeId') return 'audit';
@@ -126,9 +128,13 @@ export const operationSlots = (
               const other = parameters.find((one: Body) => one.name === parameter);
               return other?.schema?.format === 'uuid' ? ownRun : '1';
             });
-            const query = place === 'query' ? `?${name}=${encodeURIComponent(value)}` : '';
+            const needed = parameters.filter((one: Body) => one.in === 'query' && one.required && one.name !== name);
+            const query = new URLSearchParams([
+              ...(place === 'query' ? [[name, value]] : []),
+              ...needed.map((one: Body) => [one.name, String(sample(document, one.schema))]),
+            ]);
             const body = json === undefined ? undefined : smallestBody(document, id, json, value);
-            return { path: filled + query, body };
+            return { path: query.size === 0 ? filled : `${filled}?${query}`, body };
           },
         });
       }

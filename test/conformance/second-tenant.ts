@@ -3,6 +3,7 @@ import { randomUUID } from 'node:crypto';
 import { appendFileSync } from 'node:fs';
 import { environment } from '../../src/core/environment.ts';
 import type { Answer, Body } from './api.ts';
+import { messageSlots } from './message-slots.ts';
 import { operationSlots, type Slot } from './second-tenant.slots.ts';
 import type { Target } from './server.ts';
 import { allScopes, comparable, type Found, idsIn, inAnyOrder, uuid } from './shown-ids.ts';
@@ -33,6 +34,12 @@ export interface Watcher {
   watch(request: Watched, answer: Answer): Promise<void>;
 }
 
+/** An id that nobody has, in the form of its kind. */
+const unknownId = (kind: string): string => {
+  if (kind === 'entities') return `agent:x${randomUUID()}`;
+  return kind === 'mcp-servers' ? `x${randomUUID().slice(0, 8)}` : randomUUID();
+};
+
 const tenant = `watcher-${randomUUID().slice(0, 8)}`;
 const parallel = 8;
 /** Where the rules ask for 400 and not 404 (AUDIT-4), or nothing can be saved: no server has secrets of the second tenant. */
@@ -58,7 +65,8 @@ const createWatcher = async (target: Target, send: Send): Promise<Watcher | null
   const document = await send('GET', '/openapi.json', key);
   // A server that limits its callers is not for one that asks for everything.
   if (document.status === 429) return null;
-  const { slots, kinds, unjudged } = operationSlots(document.body, ownRun);
+  const { slots: operations, kinds, unjudged } = operationSlots(document.body, ownRun);
+  const slots = [...operations, ...messageSlots];
   // What the host gives to all tenants is nobody's.
   const shared = new Set<string>([tenant]);
   for (const kind of ['agents', 'skills'])
@@ -70,8 +78,9 @@ const createWatcher = async (target: Target, send: Send): Promise<Watcher | null
   let attempts = 0;
 
   const ask = async (slot: Slot, id: string, runId: string | null): Promise<string> => {
-    const { path, body } = slot.request(id, runId);
-    return comparable(await send(slot.method, path, key, body), [
+    const { path, body, headers } = slot.request(id, runId);
+    const more = headers === undefined ? {} : { headers };
+    return comparable(await send(slot.method, path, key, body, more), [
       id,
       encodeURIComponent(id),
       ...(runId === null ? [] : [runId]),
@@ -80,7 +89,7 @@ const createWatcher = async (target: Target, send: Send): Promise<Watcher | null
   const baselineOf = (slot: Slot): Promise<string> => {
     let baseline = baselines.get(slot.name);
     if (baseline === undefined) {
-      const id = slot.kind === 'entities' ? `agent:x${randomUUID()}` : randomUUID();
+      const id = unknownId(slot.kind);
       baseline = ask(slot, id, randomUUID());
       baselines.set(slot.name, baseline);
     }
@@ -92,12 +101,15 @@ const createWatcher = async (target: Target, send: Send): Promise<Watcher | null
     if (/^(?:501|429)/.test(unknown)) return;
     assert.ok(!unknown.startsWith('5'), `${slot.name} fails for an unknown id: ${unknown}`);
     assert.ok(!unknown.startsWith('401'), `${slot.name} does not know the watcher: ${unknown}`);
+    // Not offered on this server.
+    if (slot.isMessage === true && !unknown.includes('"jsonrpc"')) return;
     // Nothing to be found there: it creates what it does not find.
-    if (slot.method !== 'GET' && unknown.startsWith('2')) return;
-    if (unknown.startsWith('400') && !unknownIsBadInput.has(slot.name)) {
+    if (slot.method !== 'GET' && slot.isMessage !== true && unknown.startsWith('2')) return;
+    if (unknown.startsWith('400') && slot.isMessage !== true && !unknownIsBadInput.has(slot.name)) {
       unjudged.add(slot.name);
       return;
     }
+    if (slot.isMessage === true) assert.match(unknown, /"code":-32\d{3}\b/, `${slot.name} finds what does not exist`);
     const answer = await ask(slot, id, runId);
     // Of the host, and so the same for everybody.
     if (/"code":"[a-z]+-code-defined"/.test(answer) || answer.startsWith('429')) return;

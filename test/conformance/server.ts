@@ -123,7 +123,8 @@ interface Served extends Process {
   readonly watchedUrl: string;
 }
 
-const startProcess = async (folder: string, token: string, settings: Settings): Promise<Process> => {
+/** `acp serve` on the `service.yaml` of a folder. */
+export const startProcess = async (folder: string, token: string, settings: Settings): Promise<Process> => {
   const sets = Object.entries({ ...settings, 'Host:Url': anyPort }).flatMap(([key, value]) => [
     '--set',
     `${key}=${value}`,

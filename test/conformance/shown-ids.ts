@@ -10,7 +10,8 @@ export const allScopes = [
 
 /** Kinds of ids by the name of the member that holds one; `id` and `name` are of the collection that was asked. */
 export const kindOfMember = (member: string): string | null => {
-  if (/runIds?$/i.test(member)) return 'runs';
+  // A task of a protocol is its run.
+  if (/(?:run|task)Ids?$/i.test(member)) return 'runs';
   if (/sessionIds?$/i.test(member)) return 'sessions';
   if (/attachmentIds?$/i.test(member)) return 'attachments';
   if (/agentName$/i.test(member)) return 'agents';

@@ -27,7 +27,8 @@ const hopByHop = new Set([
   'upgrade',
 ]);
 
-const endToEnd = (headers: readonly string[]): string[] => {
+/** Of the headers of a message as they came, those that a proxy passes on. */
+export const endToEnd = (headers: readonly string[]): string[] => {
   const kept: string[] = [];
   for (let index = 0; index < headers.length; index += 2)
     if (!hopByHop.has((headers[index] ?? '').toLowerCase())) kept.push(headers[index] ?? '', headers[index + 1] ?? '');

@@ -258,7 +258,7 @@ export const createMcpClient = (target: McpTarget, deps: McpClientDeps): McpClie
     }
   };
 
-  const discover = async (): Promise<Connection> => {
+  const discover = async (isSecond = false): Promise<Connection> => {
     const channel = httpChannel({ ...deps, url, maxBytes: deps.maxAnswerBytes });
     let chosen: ChosenVersion;
     try {
@@ -278,6 +278,8 @@ export const createMcpClient = (target: McpTarget, deps: McpClientDeps): McpClie
       if (told === null) throw error;
       chosen = told;
     }
+    // It refuses the version and names it as one of its own: asked once more, and not a third time.
+    if (chosen.generation === 'Stateless' && !isSecond) return discover(true);
     if (target.protocol === 'Stateless' || chosen.generation === 'Stateless') throw new McpFailure('no-common-version');
     return initialize(chosen);
   };

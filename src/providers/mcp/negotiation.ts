@@ -34,9 +34,13 @@ const unknownMethod: ReadonlySet<number | null> = new Set([
   rpcCodes.invalidRequest,
 ]);
 
-/** What the answer to `server/discover` says. Throws McpFailure for one that says nothing. */
+/**
+ * What the answer to `server/discover` says. One that does not even mention versions is that of an older server, which answers
+ * every method that it does not know. Throws McpFailure for one that says nothing.
+ */
 export const versionOfDiscovery = (result: Readonly<Record<string, unknown>>): ChosenVersion => {
   const supported = result['supportedVersions'];
+  if (supported === undefined) return handshake;
   if (!Array.isArray(supported)) throw new McpFailure('broken');
   return commonVersion(supported);
 };

@@ -241,7 +241,7 @@ overHttp('A2A-4 the tenant of a message is that of its credential, whatever the 
 });
 
 overHttp(
-  'A2A-21 nobody can be asked in a task: a call that a policy wants approved fails, and the run goes on',
+  'A2A-21 APPR-7 nobody can be asked in a task: a call that a policy wants approved fails, and the run goes on',
   async (open) => {
     const made: string[] = [];
     const app = await openA2A(open, {

@@ -100,36 +100,40 @@ forEachHttpService(
   },
 );
 
-forEachHttpService('MCP-53 a call that a policy wants decided fails in words, and the run goes on', async (open) => {
-  const calls = { tool: 0 };
-  const app = await openMcp(open, {
-    agents: [{ name: 'helper', toolNames: ['free'] }],
-    script: [
-      { when: { tool: 'free' }, reply: { text: 'Without it.' } },
-      { when: { message: '/^use/' }, reply: { toolCalls: [{ name: 'free', arguments: {} }] } },
-      { reply: { text: 'Without it.' } },
-    ],
-    tools: [
-      {
-        name: 'free',
-        description: 'Free.',
-        inputSchema: { type: 'object' },
-        execute: async () => {
-          calls.tool += 1;
-          return 'done';
-        },
-      } as never,
-    ],
-    module: { approvalPolicy: { decide: async () => 'Required' } } as never,
-  });
-  const args = { message: 'use', sessionId: 'talk-1' };
-  const result = resultOf(await stateless(app, 'tools/call', call('helper', args)));
-  assert.deepEqual(result['content'], [{ type: 'text', text: 'Without it.' }]);
-  assert.equal(calls.tool, 0);
-  const { runId } = contentOf(result);
-  const [tool] = (await app.client.runs.tools({ params: { runId: String(runId) } })).body;
-  assert.match(tool?.error ?? '', /^approval-not-available/);
-});
+forEachHttpService(
+  'MCP-53 APPR-7 a call that a policy wants decided fails in words, and the run goes on',
+  async (open) => {
+    const calls = { tool: 0 };
+    const app = await openMcp(open, {
+      agents: [{ name: 'helper', toolNames: ['free'] }],
+      script: [
+        { when: { tool: 'free' }, reply: { text: 'Without it.' } },
+        { when: { message: '/^use/' }, reply: { toolCalls: [{ name: 'free', arguments: {} }] } },
+        { reply: { text: 'Without it.' } },
+      ],
+      tools: [
+        {
+          name: 'free',
+          description: 'Free.',
+          inputSchema: { type: 'object' },
+          execute: async () => {
+            calls.tool += 1;
+            return 'done';
+          },
+        } as never,
+      ],
+      module: { approvalPolicy: { decide: async () => 'Required' } } as never,
+    });
+    const args = { message: 'use', sessionId: 'talk-1' };
+    const result = resultOf(await stateless(app, 'tools/call', call('helper', args)));
+    assert.deepEqual(result['content'], [{ type: 'text', text: 'Without it.' }]);
+    assert.equal(calls.tool, 0);
+    const { runId } = contentOf(result);
+    const [tool] = (await app.client.runs.tools({ params: { runId: String(runId) } })).body;
+    assert.match(tool?.error ?? '', /^approval-not-available/);
+    assert.deepEqual((await app.client.approvals.list({})).body, []);
+  },
+);
 
 forEachHttpService(
   'MCP-54 MCP-55 a run that outlives the wait is a task of its caller alone, with its end',

@@ -1,5 +1,7 @@
 import assert from 'node:assert/strict';
-import { forEachService } from '../../support/app.ts';
+import type { ServerResponse } from 'node:http';
+import { test } from 'node:test';
+import { forEachService, openApp } from '../../support/app.ts';
 import { runJson } from '../runs/run-calls.ts';
 import { callsTool, connected, get, mcpSetup, rawServer, refresh, save, tool, withTools } from './mcp-world.ts';
 
@@ -98,6 +100,32 @@ forEachService(
     assert.ok(!server.asked.some(({ method }) => method === 'initialize'));
   },
 );
+
+const unsupported = (response: ServerResponse): void => {
+  const error = { code: -32022, message: 'no', data: { supported: ['2026-07-28'], requested: '2026-07-28' } };
+  response.writeHead(400, { 'content-type': 'application/json' }).end(JSON.stringify({ jsonrpc: '2.0', id: 1, error }));
+};
+
+test('MCP-34 a server that refuses the version that it names is asked once more, and not a third time', async (t) => {
+  const app = await openApp(t, 'in process', mcpSetup());
+  let refusals = 1;
+  const server = await rawServer(t, ({ method }) => {
+    if (method === 'server/discover' && refusals > 0) {
+      refusals -= 1;
+      return { raw: (response) => unsupported(response) };
+    }
+    return withTools([tool('look')])({ method } as never);
+  });
+  assert.equal((await connected(app.client, server.endpoint)).servers[0]?.state, 'Connected');
+  refusals = 99;
+  await save(app.client, server.endpoint, { name: 'stubborn' });
+  const before = server.asked.length;
+  assert.equal((await refresh(app.client, 'stubborn')).servers[0]?.state, 'Refused');
+  assert.deepEqual(
+    server.asked.slice(before).map(({ method }) => method),
+    ['server/discover', 'server/discover'],
+  );
+});
 
 forEachService('MCP-41 a call whose stream breaks off is not made again', async (open, t) => {
   const app = await open(mcpSetup({ script: callsTool('weather_look') }));

@@ -138,7 +138,7 @@ forEachHttpService(
 );
 
 forEachHttpService(
-  'OAI-15 a call that needs an approval fails, the model is told, and the run goes on',
+  'OAI-15 APPR-7 a call that needs an approval fails, the model is told, and the run goes on',
   async (open) => {
     const app = await open(helperSetup());
     app.simulator.enqueue(calls('wipe', {}), says('I may not.'));

@@ -121,7 +121,7 @@ forEachHttpService('OAI-11 a key gives a repeat the same answer, and does not go
   assert.equal((await chat(app, {}, { 'idempotency-key': 'k'.repeat(256) })).status, 400);
 });
 
-forEachHttpService('OAI-4 OAI-16 an error of a run that began is not to be sent again', async (open) => {
+forEachHttpService('OAI-4 OAI-16 QUOTA-22 an error of a run that began is not to be sent again', async (open) => {
   const app = await open(helperSetup());
   app.simulator.enqueue({ fault: { kind: 'status', status: 400, vendor: 'bad-request' } });
   const failed = await chat(app, {});

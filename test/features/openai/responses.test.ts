@@ -20,7 +20,7 @@ const codeOf = async (call: Promise<unknown>): Promise<[number | undefined, stri
 
 const collect = async (stream: AsyncIterable<StreamEvent>): Promise<StreamEvent[]> => Array.fromAsync(stream);
 
-forEachHttpService('OAI-26 OAI-36 a response is kept, gone on from, and gone on from again', async (open) => {
+forEachHttpService('OAI-26 OAI-36 SESS-22 a response is kept, gone on from, and gone on from again', async (open) => {
   const app = await open(helperSetup());
   const client = officialClient(app);
   app.simulator.enqueue(says('Hello Ada.'), says('Ada.'), says('Your name is Ada.'));

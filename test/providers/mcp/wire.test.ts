@@ -18,7 +18,12 @@ test('MCP-34 a discovery that lists a version chooses the newest common one', ()
     version: '2025-06-18',
   });
   assert.throws(() => versionOfDiscovery({ supportedVersions: ['2024-11-05'] }), { kind: 'no-common-version' });
-  assert.throws(() => versionOfDiscovery({ supportedVersions: '2026-07-28' }), { kind: 'broken' });
+  for (const broken of ['2026-07-28', null])
+    assert.throws(() => versionOfDiscovery({ supportedVersions: broken }), { kind: 'broken' });
+});
+
+test('MCP-34 a server that answers a discovery and speaks of no versions answers every method, and is one of the handshake', () => {
+  assert.deepEqual(versionOfDiscovery({}), { generation: 'Handshake', version: '2025-11-25' });
 });
 
 test('MCP-34 what an old server answers chooses the handshake generation, and nothing else does', () => {

@@ -1,0 +1,129 @@
+import assert from 'node:assert/strict';
+import { test } from 'node:test';
+import type { ToolDefinition } from '../../../src/engine/tools/tool.ts';
+import { openApp, overHttp } from '../../support/app.ts';
+import { startIssuer } from '../../support/issuer.ts';
+import { keyFor, openMcp, resultOf, stateless } from './mcp-world.ts';
+
+const metadataPath = '/mcp/.well-known/oauth-protected-resource';
+
+overHttp(
+  'MCP-45 with an issuer the endpoint says where tokens come from, and takes none for another',
+  async (open, t) => {
+    const issuer = await startIssuer(t);
+    const app = await openMcp(open, {
+      host: { Oidc: { Issuer: issuer.url, Audience: 'acp' }, McpServer: { Agents: ['helper'] } },
+      token: issuer.token({ sub: 'ada', roles: 'admin' }),
+    });
+    const refused = await stateless(app, 'tools/list');
+    assert.equal(refused.status, 401);
+    assert.equal(refused.headers.get('www-authenticate'), `Bearer resource_metadata="${app.url}${metadataPath}"`);
+    const { status, body } = await fetch(`${app.url}${metadataPath}`).then(async (answer) => ({
+      status: answer.status,
+      body: (await answer.json()) as Record<string, unknown>,
+    }));
+    assert.equal(status, 200);
+    assert.deepEqual([body['resource'], body['authorization_servers']], [`${app.url}/mcp`, [issuer.url]]);
+    const listed = (claims: object) =>
+      stateless(app, 'tools/list', {}, { token: issuer.token({ sub: 'ada', ...claims }) });
+    assert.equal((await listed({ roles: 'operator' })).status, 200);
+    assert.equal((await listed({ roles: 'operator', aud: 'another' })).status, 401);
+  },
+);
+
+overHttp('MCP-45 without an issuer there is no such metadata, and a 401 names none', async (open) => {
+  const app = await openMcp(open);
+  assert.equal((await fetch(`${app.url}${metadataPath}`)).status, 404);
+  const refused = await stateless(app, 'tools/list', {}, { token: 'acp_default_nothing' });
+  assert.equal(refused.status, 401);
+  assert.doesNotMatch(refused.headers.get('www-authenticate') ?? '', /resource_metadata/);
+});
+
+const draw = {
+  name: 'draw',
+  description: 'Draws.',
+  inputSchema: { type: 'object' },
+  async execute(_args: unknown, { saveAttachment }: { saveAttachment(data: Buffer, name: string): Promise<object> }) {
+    await saveAttachment(Buffer.from('A note.'), 'note.txt');
+    return 'drawn';
+  },
+} as unknown as ToolDefinition;
+
+overHttp(
+  'MCP-58 an answer that is JSON comes parsed and has its schema, and files of the run are links',
+  async (open) => {
+    const schema = { type: 'object', properties: { sum: { type: 'integer' } }, required: ['sum'] };
+    const model = { provider: 'demo', model: 'adder', responseFormat: { kind: 'JsonSchema', schema } };
+    const app = await openMcp(open, {
+      tools: [draw],
+      agents: [
+        { name: 'adder', model },
+        { name: 'artist', toolNames: ['draw'] },
+      ],
+      script: [
+        { when: { model: 'adder' }, reply: { text: '{"sum":8}' } },
+        { when: { tool: 'draw' }, reply: { text: 'Here it is.' } },
+        { reply: { toolCalls: [{ name: 'draw', arguments: {} }] } },
+      ],
+      host: { McpServer: { Agents: ['adder', 'artist'] } },
+    });
+    const tools = resultOf(await stateless(app, 'tools/list'))['tools'] as Record<string, Record<string, unknown>>[];
+    const output = tools.map(
+      ({ outputSchema }) => (outputSchema?.['properties'] as { output?: unknown } | undefined)?.output,
+    );
+    assert.deepEqual(output, [schema, undefined]);
+    const call = async (name: string, token?: string) =>
+      resultOf(
+        await stateless(
+          app,
+          'tools/call',
+          { name, arguments: { message: 'Hi' } },
+          token === undefined ? {} : { token },
+        ),
+      );
+    const added = await call('adder');
+    assert.deepEqual(added['content'], [{ type: 'text', text: '{"sum":8}' }]);
+    assert.deepEqual((added['structuredContent'] as Record<string, unknown>)['output'], { sum: 8 });
+
+    const key = await keyFor(app, 'outside');
+    const drawn = await call('artist', key);
+    const [file] = (await app.client.attachments.list({})).body;
+    assert.deepEqual(drawn['content'], [
+      { type: 'text', text: 'Here it is.' },
+      { type: 'resource_link', uri: `/api/attachments/${file?.id}`, name: 'note.txt', mimeType: 'text/plain', size: 7 },
+    ]);
+    assert.ok(!Object.hasOwn(drawn['structuredContent'] as object, 'output'), 'a text is no JSON');
+    const read = (token: string) =>
+      fetch(`${app.url}/api/attachments/${file?.id}`, { headers: { authorization: `Bearer ${token}` } });
+    assert.equal((await read(key)).status, 403);
+    assert.equal((await read(await keyFor(app, 'reader', ['RunsRead']))).status, 200);
+  },
+);
+
+test('SEC-7 MCP-44 what is offered to other machines while nobody could call it is told at the start', async (t) => {
+  const token = 'a-shared-token-that-is-long-enough';
+  const remote = { AllowRemoteAccess: true, AuthToken: token };
+  const offers = { McpServer: { Agents: ['helper'], ControlPlane: 'Read' }, A2A: { Agents: ['helper'] } };
+  const warned = ({ log }: Awaited<ReturnType<typeof openApp>>): unknown[] =>
+    log.filter(({ message }) => /neither an issuer/.test(message)).map(({ fields }) => fields['setting']);
+  const first = await openApp(t, 'in process', { token, host: { ...remote, ...offers } });
+  assert.deepEqual(warned(first), ['Host:McpServer:Agents', 'Host:McpServer:ControlPlane', 'Host:A2A:Agents']);
+  const { folder } = first;
+  await keyFor(first, 'reader', ['RunsRead']);
+  await first.close();
+  const second = await openApp(t, 'in process', {
+    folder,
+    token,
+    host: { ...remote, McpServer: { Agents: ['helper'] } },
+  });
+  assert.deepEqual(warned(second), ['Host:McpServer:Agents'], 'a key of another scope calls nothing');
+  await keyFor(second, 'outside');
+  await second.close();
+  const third = await openApp(t, 'in process', { folder, token, host: { ...remote, ...offers } });
+  assert.deepEqual(warned(third), []);
+  await third.close();
+  const closed = await openApp(t, 'in process', { host: offers });
+  assert.deepEqual(warned(closed), [], 'other machines are not served');
+  const idle = await openApp(t, 'in process', { token, host: remote });
+  assert.deepEqual(warned(idle), [], 'nothing is offered');
+});

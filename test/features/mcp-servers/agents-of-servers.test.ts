@@ -1,0 +1,30 @@
+import assert from 'node:assert/strict';
+import { test } from 'node:test';
+import { openApp } from '../../support/app.ts';
+import { connected, mcpSetup, rawServer, refresh, refused, tool, withTools } from './mcp-world.ts';
+
+test('AGENT-19 a tool of a server that does not answer is a warning without a verdict, and is saved if it was listed', async (t) => {
+  const app = await openApp(t, 'in process', mcpSetup());
+  const server = await rawServer(t, withTools([tool('look')]));
+  await connected(app.client, server.endpoint);
+  const definition = (name: string) => ({
+    name: 'helper',
+    model: { provider: 'demo', model: 'demo-1' },
+    toolNames: [`weather_${name}`],
+  });
+  const report = async (name: string) => (await app.client.agents.validate({ body: definition(name) as never })).body;
+  const known = await report('look');
+  assert.deepEqual([known.valid, known.inconclusive, known.messages], [true, false, []]);
+  server.answer(() => ({ raw: (response) => response.writeHead(503).end() }));
+  assert.equal((await refresh(app.client)).servers[0]?.state, 'Unreachable');
+  for (const name of ['look', 'other']) {
+    const { valid, inconclusive, messages } = await report(name);
+    assert.deepEqual(
+      [valid, inconclusive, messages.map(({ code, severity }) => [code, severity])],
+      [true, true, [['mcp-unreachable', 'Warning']]],
+      name,
+    );
+  }
+  assert.equal((await refused(app.client.agents.create({ body: definition('other') as never })))[0], 400);
+  assert.equal((await app.client.agents.create({ body: definition('look') as never })).status, 201);
+});
