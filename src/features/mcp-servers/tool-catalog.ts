@@ -19,7 +19,7 @@ interface ServerTools {
   /** Of the row that they were made of. */
   readonly mark: string;
   readonly listing: Listing;
-  readonly tools: readonly { readonly name: string; readonly tool: RegisteredTool }[];
+  readonly tools: readonly { readonly name: string; readonly isApproved: boolean; readonly tool: RegisteredTool }[];
 }
 
 /** The remote tools of one tenant. */
@@ -69,7 +69,7 @@ export const createToolCatalog = ({ table, store, enabled, codeTool, register }:
     listing,
     tools: admittedTools(listing, pin, settingsOf(row).pinning).map((admitted) => {
       const name = catalogName(row.name, admitted.tool.name);
-      return { name, tool: register(row, name, admitted) };
+      return { name, isApproved: admitted.isApproved, tool: register(row, name, admitted) };
     }),
   });
 
@@ -97,12 +97,18 @@ export const createToolCatalog = ({ table, store, enabled, codeTool, register }:
     const byName = new Map<string, RegisteredTool>();
     const clashes = new Map<string, readonly string[]>();
     const counts = new Map<string, number>();
+    // A name that a person has approved stays with its tool, whoever lists a tool that would have the same one.
+    const approved = new Map<string, string>();
+    for (const { id } of rows)
+      for (const { name, isApproved } of servers.get(id)?.tools ?? [])
+        if (isApproved && !approved.has(name)) approved.set(name, id);
     for (const row of rows) {
       const { tools, listing } = servers.get(row.id) ?? { tools: [], listing: null };
       const lost = listing === null ? [] : listing.repeated.map((name) => catalogName(row.name, name));
       let count = 0;
       for (const { name, tool } of tools)
-        if (codeTool(name) || isServiceToolName(name) || byName.has(name)) lost.push(name);
+        if (codeTool(name) || isServiceToolName(name) || byName.has(name) || (approved.get(name) ?? row.id) !== row.id)
+          lost.push(name);
         else {
           byName.set(name, tool);
           count += 1;
