@@ -93,21 +93,25 @@ export const createToolCatalog = ({ table, store, enabled, codeTool, register }:
   const missing = (tenantId: string): readonly McpServerRow[] =>
     rowsOf(tenantId).filter((row) => isOffered(row) && !isLoaded(row));
 
+  /** By name: the server whose tool has it. One that a person has approved keeps its name; else the first server has it. */
+  const holdersOf = (rows: readonly McpServerRow[]): ReadonlyMap<string, string> => {
+    const listed = rows.flatMap(({ id }) => (servers.get(id)?.tools ?? []).map((entry) => ({ ...entry, id })));
+    const [approved, others] = [true, false].map((wanted) => listed.filter(({ isApproved }) => isApproved === wanted));
+    // Of entries with one name the last one counts.
+    return new Map([...(approved ?? []), ...(others ?? [])].reverse().map(({ name, id }) => [name, id]));
+  };
+
   const build = (mark: string, rows: readonly McpServerRow[]): TenantTools => {
     const byName = new Map<string, RegisteredTool>();
     const clashes = new Map<string, readonly string[]>();
     const counts = new Map<string, number>();
-    // A name that a person has approved stays with its tool, whoever lists a tool that would have the same one.
-    const approved = new Map<string, string>();
-    for (const { id } of rows)
-      for (const { name, isApproved } of servers.get(id)?.tools ?? [])
-        if (isApproved && !approved.has(name)) approved.set(name, id);
+    const holders = holdersOf(rows);
     for (const row of rows) {
       const { tools, listing } = servers.get(row.id) ?? { tools: [], listing: null };
       const lost = listing === null ? [] : listing.repeated.map((name) => catalogName(row.name, name));
       let count = 0;
       for (const { name, tool } of tools)
-        if (codeTool(name) || isServiceToolName(name) || byName.has(name) || (approved.get(name) ?? row.id) !== row.id)
+        if (codeTool(name) || isServiceToolName(name) || holders.get(name) !== row.id || byName.has(name))
           lost.push(name);
         else {
           byName.set(name, tool);

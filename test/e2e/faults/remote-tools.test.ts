@@ -28,7 +28,16 @@ test('RUN-78 MCP-17 calls of remote tools and kill -9: none with effects is made
     return isHeld ? { raw: () => undefined } : { content: [{ type: 'text', text: 'done' }] };
   });
   const site = openSite({
-    script: [...['free_erase', 'free_order', 'free_look', 'asked_erase'].map(calls), { reply: { text: '{{last}}' } }],
+    script: [
+      ...['free_erase', 'free_order', 'free_look', 'asked_erase'].map(calls),
+      {
+        when: { message: '/^found (?<city>\\w+)/', call: 1 },
+        reply: {
+          toolCalls: [{ name: 'tools_call', arguments: { name: 'free_erase', arguments: { city: '{{city}}' } } }],
+        },
+      },
+      { reply: { text: '{{last}}' } },
+    ],
     service: {
       AsyncRun: { MaxAttempts: 4 },
       Scheduling: { MaxConcurrentJobs: 8, PollInterval: '1s' },
@@ -53,17 +62,17 @@ test('RUN-78 MCP-17 calls of remote tools and kill -9: none with effects is made
   const toolNames = ['free_erase', 'free_order', 'free_look', 'asked_erase'];
   const body = { name: 'shop', model: { provider: 'demo', model: 'm' }, toolNames };
   assert.equal((await call(`${service.url}/api/agents`, { body })).status, 201);
-  const queue = async (message: string): Promise<string> => {
-    const answer = await call(`${service.url}/api/agents/shop/run`, {
+  const finder = { ...body, name: 'finder', toolDiscovery: 'search' };
+  assert.equal((await call(`${service.url}/api/agents`, { body: finder })).status, 201);
+  const queue = async (message: string, agent = 'shop'): Promise<void> => {
+    const answer = await call(`${service.url}/api/agents/${agent}/run`, {
       body: { message, sessionId: message.replace(' ', '-') },
       headers: { prefer: 'respond-async' },
     });
     assert.equal(answer.status, 202, answer.text);
-    return answer.json<{ runId: string }>().runId;
   };
-  const free = ['free_erase Ulm', 'free_order Rom', 'free_look Bonn'];
-  const runIds = new Map<string, string>();
-  for (const message of free) runIds.set(message, await queue(message));
+  for (const message of ['free_erase Ulm', 'free_order Rom', 'free_look Bonn']) await queue(message);
+  await queue('found Oslo', 'finder');
   await queue('asked_erase Kiel');
   await queue('asked_erase Jena');
   const pending = async () =>
@@ -72,23 +81,23 @@ test('RUN-78 MCP-17 calls of remote tools and kill -9: none with effects is made
     >();
   await until(
     'calls that are out and approvals that are asked for',
-    async () => made.length === 3 && (await pending()).length === 2,
+    async () => made.length === 4 && (await pending()).length === 2,
   );
-  assert.deepEqual(made.toSorted(), ['erase Ulm', 'look Bonn', 'order Rom']);
+  assert.deepEqual(made.toSorted(), ['erase Oslo', 'erase Ulm', 'look Bonn', 'order Rom']);
 
   await service.kill();
   isHeld = false;
   service = await site.serve();
   await until('the end of what was under way', () => isIdle(service));
   // What only reads is asked again, which shows that the runs went on.
-  assert.deepEqual(made.toSorted(), ['erase Ulm', 'look Bonn', 'look Bonn', 'order Rom']);
+  assert.deepEqual(made.toSorted(), ['erase Oslo', 'erase Ulm', 'look Bonn', 'look Bonn', 'order Rom']);
   const states = async () => {
     const rows = await ledger(site, await everyRun(service));
     return rows.map((row) => `${row.tool_name} ${row.state}`).sort();
   };
   assert.deepEqual(
     (await states()).filter((state) => !state.includes('look')),
-    ['free_erase Unknown', 'free_order Unknown'],
+    ['free_erase Unknown', 'free_erase Unknown', 'free_order Unknown'],
   );
 
   const asked = await pending();

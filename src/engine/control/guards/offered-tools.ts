@@ -11,7 +11,7 @@ const noNames: ReadonlySet<string> = new Set();
 
 const remoteIn = ({ tools }: Pick<CompiledAgent, 'tools'>, name: string): RegisteredTool | null => {
   const compiled = tools.get(name);
-  return compiled?.kind === 'tool' && compiled.tool.resultSource === 'RemoteTool' ? compiled.tool : null;
+  return compiled?.kind === 'tool' && compiled.tool.descriptor.kind === 'Mcp' ? compiled.tool : null;
 };
 
 /** Masked part by part, so that it is still a tool; a mask that no part accounts for leaves the whole as one text. */
