@@ -139,7 +139,7 @@ forEachServiceInFile(
     }
     assert.deepEqual(await refused(app.createAgent({ name: 'other', model: local, toolDiscovery: 'some' as never })), [
       400,
-      'validation-failed',
+      'definition-invalid',
     ]);
     const { body } = await app.client.agents.get({ params: { name: 'helper' } });
     assert.equal(body.definition?.toolDiscovery, 'search');
