@@ -15,17 +15,28 @@ export interface CatalogDeps {
   readonly register: (server: McpServerRow, name: string, admitted: Admitted) => RegisteredTool;
 }
 
+/** Made when an agent has it first: of two thousand tools of fifty servers few are ever named. */
+type LazyTool = () => RegisteredTool;
+
+const once = (make: LazyTool): LazyTool => {
+  let tool: RegisteredTool | null = null;
+  return () => {
+    tool ??= make();
+    return tool;
+  };
+};
+
 interface ServerTools {
   /** Of the row that they were made of. */
   readonly mark: string;
   readonly listing: Listing;
-  readonly tools: readonly { readonly name: string; readonly isApproved: boolean; readonly tool: RegisteredTool }[];
+  readonly tools: readonly { readonly name: string; readonly isApproved: boolean; readonly tool: LazyTool }[];
 }
 
 /** The remote tools of one tenant. */
 interface TenantTools {
   readonly mark: string;
-  readonly byName: ReadonlyMap<string, RegisteredTool>;
+  readonly byName: ReadonlyMap<string, LazyTool>;
   /** By server: names that another tool has. */
   readonly clashes: ReadonlyMap<string, readonly string[]>;
   readonly counts: ReadonlyMap<string, number>;
@@ -69,7 +80,7 @@ export const createToolCatalog = ({ table, store, enabled, codeTool, register }:
     listing,
     tools: admittedTools(listing, pin, settingsOf(row).pinning).map((admitted) => {
       const name = catalogName(row.name, admitted.tool.name);
-      return { name, isApproved: admitted.isApproved, tool: register(row, name, admitted) };
+      return { name, isApproved: admitted.isApproved, tool: once(() => register(row, name, admitted)) };
     }),
   });
 
@@ -102,7 +113,7 @@ export const createToolCatalog = ({ table, store, enabled, codeTool, register }:
   };
 
   const build = (mark: string, rows: readonly McpServerRow[]): TenantTools => {
-    const byName = new Map<string, RegisteredTool>();
+    const byName = new Map<string, LazyTool>();
     const clashes = new Map<string, readonly string[]>();
     const counts = new Map<string, number>();
     const holders = holdersOf(rows);
@@ -157,9 +168,9 @@ export const createToolCatalog = ({ table, store, enabled, codeTool, register }:
       return Promise.all(rows.map(loaded)).then(() => undefined);
     },
     of,
-    get: (tenantId: string, name: string): RegisteredTool | undefined => of(tenantId).byName.get(name),
+    get: (tenantId: string, name: string): RegisteredTool | undefined => of(tenantId).byName.get(name)?.(),
     /** By name. */
-    list: (tenantId: string): readonly RegisteredTool[] => [...of(tenantId).byName.values()],
+    list: (tenantId: string): readonly RegisteredTool[] => [...of(tenantId).byName.values()].map((tool) => tool()),
     /** The tool of a server that its last list had, whether or not it is offered now. */
     lastListed: async (row: McpServerRow): Promise<Listing | null> => {
       if (row.catalog_hash === null) return null;
