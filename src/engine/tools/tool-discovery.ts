@@ -56,7 +56,7 @@ const isSame = (word: string, asked: string): boolean =>
   (Math.min(word.length, asked.length) >= shortestPart && (word.startsWith(asked) || asked.startsWith(word)));
 
 /** Ranks tools by the words that they share with what is asked for; rare words count more. */
-export const toolIndex = (tools: readonly ToldTool[]): ((query: string, limit: number) => readonly ToldTool[]) => {
+const toolIndex = (tools: readonly ToldTool[]): ((query: string, limit: number) => readonly ToldTool[]) => {
   const entries = tools.map((tool) => ({
     tool,
     fields: [tool.name, tool.description ?? '', JSON.stringify(tool.inputSchema)].map((text) => new Set(wordsOf(text))),
