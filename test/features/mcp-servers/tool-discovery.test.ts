@@ -1,6 +1,7 @@
 import assert from 'node:assert/strict';
 import { forEachServiceInFile } from '../../support/app.ts';
 import { asksFor, call, local, ofType, recordingGuard, says } from '../guards/guard-world.ts';
+import { replayTest } from '../replays/replayed-file.ts';
 import { runJson, runStream, start } from '../runs/run-calls.ts';
 import { connected, mcpSetup, rawServer, refused, tool, withTools } from './mcp-world.ts';
 
@@ -17,7 +18,7 @@ const forecast = tool('forecast', {
 });
 
 forEachServiceInFile(
-  'TOOL-17 MCP-17 an agent that looks for its tools is sent two, and what counts is the tool that it calls',
+  'MCP-17 an agent that looks for its tools is sent two, and what counts is the tool that it calls',
   async (open, t) => {
     const server = await rawServer(t, withTools([...many, forecast], { content: [{ type: 'text', text: 'Rain' }] }));
     const recorder = recordingGuard();
@@ -105,7 +106,7 @@ forEachServiceInFile(
 );
 
 forEachServiceInFile(
-  'APPR-5 a call by way of tools_call waits for its approval as the tool that it names',
+  'MCP-17 a call by way of tools_call waits for its approval as the tool that it names',
   async (open, t) => {
     const server = await rawServer(t, withTools([forecast], { content: [{ type: 'text', text: 'Rain' }] }));
     const app = await open(mcpSetup({ simulator: {} }));
@@ -145,3 +146,25 @@ forEachServiceInFile(
     assert.equal(body.definition?.toolDiscovery, 'search');
   },
 );
+
+replayTest('RUN-53 a run that looked for its tools replays offline as it was', async (open, replays) => {
+  const app = await open({
+    tools: [{ name: 'own', description: 'Adds numbers', inputSchema: { type: 'object' }, execute: async () => 'sum' }],
+    script: [
+      { when: { call: 1 }, reply: { toolCalls: [{ name: 'tools_find', arguments: { query: 'numbers' } }] } },
+      { when: { call: 2 }, reply: { toolCalls: [{ name: 'tools_call', arguments: { name: 'own', arguments: {} } }] } },
+      { reply: { text: 'Done.' } },
+    ],
+    agents: [{ name: 'helper', toolNames: ['own'], toolDiscovery: 'search' }],
+  });
+  const { runId } = await runJson(app.client, 'helper', 'Go');
+  const { body } = await app.client.runs.tools({ params: { runId } });
+  assert.deepEqual(
+    body.map(({ toolName, succeeded }) => [toolName, succeeded]),
+    [
+      ['tools_find', true],
+      ['own', true],
+    ],
+  );
+  await replays.identical(app, runId);
+});

@@ -4,6 +4,7 @@ import type { ModelPrompt, ModelToolCall } from '../../../providers/models/model
 import type { ActiveRun } from '../../active-run.ts';
 import type { CompiledAgent } from '../../compiled-agent.ts';
 import { textTokens } from '../../context/index.ts';
+import { shownCall } from '../../record/index.ts';
 import { callToolName, findToolName } from '../../tools/index.ts';
 
 type Agent = Pick<CompiledAgent, 'tools' | 'modelTools' | 'withheldTools'>;
@@ -29,7 +30,11 @@ export const promptAsMade = ({ withheldTools }: Agent, prompt: ModelPrompt): Mod
         ...message,
         content: message.content.map((part) =>
           part.type === 'tool-call' && names.has(part.toolName)
-            ? { ...part, toolName: callToolName, input: { name: part.toolName, arguments: part.input } }
+            ? shownCall(part, {
+                ...part,
+                toolName: callToolName,
+                input: { name: part.toolName, arguments: part.input },
+              })
             : part,
         ),
       };
