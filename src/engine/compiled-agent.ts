@@ -117,6 +117,8 @@ export interface CompiledAgent {
   readonly tools: ReadonlyMap<string, CompiledTool>;
   /** The same tools as they are declared to the model, in the definition's order. */
   readonly modelTools: readonly ModelTool[];
+  /** Tools that the model has to look for, as they would be declared to it; null: all of them are among `modelTools`. */
+  readonly withheldTools: readonly ModelTool[] | null;
   /** True: every call of a tool needs an approval, whatever the tool says. */
   readonly asksForEveryTool: boolean;
   readonly subAgents: { readonly childDeadlineMs: number | null; readonly waitTimeoutMs: number | null };

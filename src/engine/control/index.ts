@@ -15,6 +15,7 @@ export { type CallGuard, guardCall } from './guards/call-guard.ts';
 export type { ContentGuard, GuardInput, GuardSource, GuardVerdict } from './guards/content-guard.ts';
 export type { BlockNote, ContentGuards, GuardFinding, GuardWatch, Inspected } from './guards/guard-port.ts';
 export { checkedJson } from './guards/json-texts.ts';
+export { guardedOffer } from './guards/offered-tools.ts';
 export { blockedText, blockRun, guardedText, tellMasks } from './guards/run-guard.ts';
 export { guardedAttachments, guardedStart, refuseBlocked, tellStart } from './guards/start-guard.ts';
 export { type Pause, pauseOf, type WaitingCall, waitingApprovals, waitingClientCalls } from './pause.ts';

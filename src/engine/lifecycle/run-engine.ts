@@ -3,7 +3,7 @@ import { ChurningMap } from '../../core/churning-map.ts';
 import type { Timer } from '../../core/clock.ts';
 import { ConditionFailedError } from '../../db/statement.ts';
 import { ActiveRun, type CancelCause, type RunJob, type RunOutcome, type RunPlan } from '../active-run.ts';
-import { guardedStart, refuseBlocked, TreeBudget, tellStart } from '../control/index.ts';
+import { guardedOffer, guardedStart, refuseBlocked, TreeBudget, tellStart } from '../control/index.ts';
 import { createRunMetrics, ModelCallRecord, RunLog, RunTrace } from '../record/index.ts';
 import { RunFailure } from '../run-failure.ts';
 import { agentLoop, type ChildCaller, createChildCaller } from '../turn/index.ts';
@@ -98,6 +98,7 @@ const execute = async (run: ActiveRun, ports: EnginePorts, children: ChildCaller
         else if (isJobUnstored(run, ports, error)) throw notStarted(error);
       });
     if (ports.guards !== null && guarded !== null) await refuseBlocked(run, ports.guards, guarded);
+    if (ports.guards !== null) run.plan = await guardedOffer(run, ports.guards);
     run.signal.throwIfAborted();
     await loadAttachments(run, ports);
     const result = await agentLoop(run, ports, children, resume === null ? null : message);

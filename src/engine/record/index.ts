@@ -16,6 +16,7 @@ export {
   promptParts,
   redacted,
   redactionMark,
+  shownCall,
   textHash,
 } from './prompt-hashes.ts';
 export type { EngineLog, RecordingSettings, RecordPorts } from './record-ports.ts';

@@ -84,6 +84,15 @@ export const noToolsHash = short('[]');
 type Message = ModelPrompt[number];
 type Part = Exclude<Message['content'], string>[number];
 
+/** Calls that a prompt shows as another tool's, by their part: the hash is of what they are, whose arguments may be redacted. */
+const shownAs = new WeakMap<object, { readonly toolName: string; readonly input: unknown }>();
+
+/** A part of a prompt in which a call stands as that of another tool. */
+export const shownCall = <P extends { readonly toolName: string; readonly input: unknown }>(part: P, as: P): P => {
+  shownAs.set(as, part);
+  return as;
+};
+
 /**
  * Reasoning is the model's own, and not always recorded, so it does not count; nor do signatures, nor tools that the
  * provider executed while it answered.
@@ -94,7 +103,10 @@ const partLine = (part: Part, isAssistant: boolean, of: (text: string) => string
       return `text ${of(part.text)}\n`;
     case 'tool-call':
       if (part.providerExecuted === true) return '';
-      return `call ${part.toolCallId} ${part.toolName} ${jsonHash((part.input ?? null) as Json)}\n`;
+      {
+        const { toolName, input } = shownAs.get(part) ?? part;
+        return `call ${part.toolCallId} ${toolName} ${jsonHash((input ?? null) as Json)}\n`;
+      }
     case 'tool-result': {
       if (isAssistant) return '';
       const { output } = part;

@@ -14,6 +14,8 @@ const builtInToolNames: ReadonlySet<string> = new Set([
   'file_delete',
   'file_search',
   'set_mode',
+  'tools_find',
+  'tools_call',
   'search_knowledge',
   'load_skill',
   'read_skill_resource',

@@ -31,5 +31,6 @@ export {
   toolEffects,
 } from './tool.ts';
 export { isToolFailure, type ToolCallDeps, type ToolCallRequest, type ToolOutcome } from './tool-call.ts';
+export { callTool, callToolName, findTool, findToolName } from './tool-discovery.ts';
 export { canonicalText, outputLimit, truncateOutput } from './tool-output.ts';
 export { type FieldPath, type FieldProblem, formatPath, type ToolPlace, type ToolProblem } from './tool-problem.ts';

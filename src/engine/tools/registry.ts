@@ -33,7 +33,7 @@ export interface RegisteredTool {
   /** A body of the service itself, which may know the whole call; null: the definition's. */
   readonly body: BuiltInBody | null;
   /** What guards take its results for. */
-  readonly resultSource: 'ToolResult' | 'SkillResource';
+  readonly resultSource: 'ToolResult' | 'RemoteTool' | 'SkillResource';
   /** True: what it is given stays in the store, so it gets no more than records do where guards mask. */
   readonly storesArguments: boolean;
 }

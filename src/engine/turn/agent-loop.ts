@@ -18,6 +18,7 @@ import { type ErrorStreak, toolTurn } from './calls/tool-turn.ts';
 import { createLoopControl } from './loop/loop-control.ts';
 import { type ModelTurn, modelTurn } from './model/model-turn.ts';
 import { utilityCall } from './model/utility-call.ts';
+import { announceWithheld } from './model/withheld-tools.ts';
 import { acceptedAnswer, asksForFormat } from './structured-response.ts';
 import type { TurnPorts } from './turn-ports.ts';
 
@@ -168,6 +169,7 @@ export const agentLoop = async (
   next: ChatMessage | null,
 ): Promise<LoopResult | Pause> => {
   const { agent } = run.plan;
+  announceWithheld(run, agent);
   const turns = await openTurns(run, ports);
   const loop =
     agent.loop === null ? null : (run.plan.replay?.decisions?.loop ?? createLoopControl(run, ports, agent.loop));

@@ -1,5 +1,5 @@
 import type { CompiledAgent, CompiledTool } from '../../engine/compiled-agent.ts';
-import type { RegisteredTool } from '../../engine/tools/index.ts';
+import { callTool, findTool, type RegisteredTool } from '../../engine/tools/index.ts';
 import { agentToolSchema } from '../../engine/turn/index.ts';
 import type { ModelTool } from '../../providers/models/model-provider.ts';
 import { compileBinding } from './agent-binding.compile.ts';
@@ -43,6 +43,9 @@ const compileTools = (
     if (tool === undefined) throw new Error(`The tool "${name}" passed the rules and is not registered.`);
     add(tool);
   }
+  const searches = content.toolDiscovery === 'search' && modelTools.length > 0;
+  const withheldTools = searches ? modelTools.splice(0) : null;
+  if (withheldTools !== null) for (const tool of [findTool(withheldTools), callTool]) add(tool);
   for (const agentName of content.callableAgentNames) {
     const name = callToolName(agentName);
     const about = agents.get(agentName)?.description ?? '';
@@ -51,7 +54,7 @@ const compileTools = (
     modelTools.push({ name, description, inputSchema: agentToolSchema });
   }
   for (const tool of builtIn) add(tool);
-  return { tools: byName, modelTools };
+  return { tools: byName, modelTools, withheldTools };
 };
 
 const todoText =

@@ -12,7 +12,7 @@ import { webSearchFindings } from './agent-web-search.rules.ts';
 import type { ModelReferenceContent } from './agents.content.ts';
 import { type AgentContent, agentContent } from './agents.content.ts';
 import { boundedFindings, errorUnless, type Finding } from './agents.findings.ts';
-import type { AgentDefinitionRequest } from './agents.schema.ts';
+import { type AgentDefinitionRequest, toolDiscoveries } from './agents.schema.ts';
 import { unknownFieldFindings } from './unknown-fields.rules.ts';
 
 /** A definition that uses what this version does not have is refused, never half obeyed. */
@@ -22,6 +22,14 @@ const featureFindings = ({ mcpResourceUris }: AgentContent): Finding[] =>
     'feature-not-available',
     'mcpResourceUris',
     'mcpResourceUris needs the feature "mcp-resources", which this build does not have.',
+  );
+
+const discoveryFindings = ({ toolDiscovery }: AgentContent): Finding[] =>
+  errorUnless(
+    toolDiscoveries.includes(toolDiscovery),
+    'value-out-of-range',
+    'toolDiscovery',
+    `toolDiscovery must be one of ${toolDiscoveries.join(', ')}.`,
   );
 
 /** What definitions are checked and compiled against; fixed while the process lives. */
@@ -66,6 +74,7 @@ export const contentFindings = (
     ...limitFindings(content, limits),
     ...flowFindings(content),
     ...featureFindings(content),
+    ...discoveryFindings(content),
     ...modelFindings('model', content.model, providers),
     ...settingFindings(content, references),
     ...referenceFindings(content, agents, references, limits.maxDepth),

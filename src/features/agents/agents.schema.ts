@@ -71,6 +71,14 @@ const SubAgentSettings = Type.Object({
 
 const FlowSettings = flowSettings('the run request, such as /parameters/customer');
 
+export const toolDiscoveries = ['all', 'search'] as const;
+const toolDiscovery = Type.Unsafe<(typeof toolDiscoveries)[number]>({
+  type: 'string',
+  default: 'all',
+  examples: toolDiscoveries,
+  description: 'all: the model gets all of `toolNames` with every call; search: it looks for them',
+});
+
 /** Body of create, update and validate. Unknown members are findings of the agent rules, never dropped. */
 export const AgentDefinitionRequest = Type.Object(
   {
@@ -86,6 +94,7 @@ export const AgentDefinitionRequest = Type.Object(
     sharedInstructionsName: text(),
     parameters: Type.Optional(Type.Array(AgentParameterRequest)),
     toolNames: names(),
+    toolDiscovery: Type.Optional(toolDiscovery),
     skillNames: names(),
     callableAgentNames: names(),
     subAgents: Type.Optional(nullable(SubAgentSettings)),
@@ -114,6 +123,7 @@ export const AgentDefinition = Type.Object(
     sharedInstructionsName: nullable(Type.String()),
     parameters: Type.Array(AgentParameter),
     toolNames: Type.Array(Type.String()),
+    toolDiscovery: oneOf(toolDiscoveries),
     skillNames: Type.Array(Type.String()),
     callableAgentNames: Type.Array(Type.String()),
     subAgents: nullable(SubAgentSettings),

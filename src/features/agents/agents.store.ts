@@ -36,11 +36,12 @@ const noGates: NonNullable<AgentContent['flow']> = {
 // Far below the number of parameters that a statement may have, and few different texts of it.
 const namesPerQuery = 200;
 
-/** Earlier versions of the service stored no flow, or one with fewer gates. */
+/** Earlier versions of the service stored no flow, or one with fewer gates, and gave models all tools. */
 const contentOf = (text: string): AgentContent => {
-  const content = JSON.parse(text) as Omit<AgentContent, 'flow'> & Partial<Pick<AgentContent, 'flow'>>;
+  const content = JSON.parse(text) as Omit<AgentContent, 'flow' | 'toolDiscovery'> &
+    Partial<Pick<AgentContent, 'flow' | 'toolDiscovery'>>;
   const flow = content.flow ?? null;
-  return { ...content, flow: flow && { ...noGates, ...flow } };
+  return { ...content, toolDiscovery: content.toolDiscovery ?? 'all', flow: flow && { ...noGates, ...flow } };
 };
 
 const toAgent = (row: AgentVersionRow): StoredAgent => ({

@@ -73,7 +73,16 @@ export const guardsFeature = (deps: GuardsDeps): GuardsFeature => {
       if (!settings.InspectInput || text === '') return text;
       const { tenantId, principal, requestId } = context;
       const source = 'UserMessage';
-      const input = { text, source, tenantId, ...related, userId: principal.userId, toolName: null, mediaType: null };
+      const input = {
+        text,
+        source,
+        tenantId,
+        ...related,
+        userId: principal.userId,
+        toolName: null,
+        toolSource: null,
+        mediaType: null,
+      };
       const { text: inspected, block } = await inspect({ ...input, source }, null, null);
       if (block === null) return inspected;
       const { actor } = principal;

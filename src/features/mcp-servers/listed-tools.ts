@@ -4,8 +4,10 @@ import type { Json } from '../../contract/schema.ts';
 import { canonicalJson } from '../../core/documents/canonical-json.ts';
 import { isNestedTooDeep } from '../../core/documents/json-depth.ts';
 import { readForeignSchema } from '../../engine/tools/index.ts';
+import { visibleText } from '../../providers/mcp/visible-text.ts';
 import { mirroredArguments } from '../../providers/mcp/wire/parameter-headers.ts';
 import type { ServerSettings } from './mcp-servers.rules.ts';
+import { hidesText } from './visible-schema.ts';
 
 /** A tool as a server lists it. */
 export interface ListedTool {
@@ -46,6 +48,7 @@ const refusalOf = ({ inputSchema }: ListedTool, size: number): string | null => 
   if (size > maxToolBytes) return `its description is larger than ${maxToolBytes} bytes`;
   const read = readForeignSchema(inputSchema);
   if ('problem' in read) return read.problem;
+  if (hidesText(read.schema)) return 'its schema has characters that nobody sees, in names or in values to choose from';
   return mirroredArguments(inputSchema) === null ? 'its x-mcp-header annotations are not valid' : null;
 };
 
@@ -76,7 +79,10 @@ export const readListing = (
       continue;
     }
     if (name.length > maxNameLength || isNestedTooDeep(entry)) {
-      refused.push({ tool: name.slice(0, maxNameLength), reason: 'its name is too long, or it is nested too deeply' });
+      refused.push({
+        tool: visibleText(name.slice(0, maxNameLength)),
+        reason: 'its name is too long, or it is nested too deeply',
+      });
       continue;
     }
     const tool: ListedTool = {
@@ -88,7 +94,7 @@ export const readListing = (
     };
     const reason = refusalOf(tool, Buffer.byteLength(JSON.stringify(tool)));
     if (reason === null) taken.set(name, tool);
-    else refused.push({ tool: name, reason });
+    else refused.push({ tool: visibleText(name), reason });
   }
   return { serverName, tools: [...taken.values()], repeated: [...repeated], refused: refused.slice(0, 1000), dropped };
 };

@@ -54,6 +54,8 @@ export const pinChanges = (pin: Pin, now: Pin): readonly Change[] => {
 /** How a tool is offered: as it is listed, or as it was approved and without its calls. */
 export interface Admitted {
   readonly tool: ListedTool;
+  /** Somebody has approved a tool of this name. */
+  readonly isApproved: boolean;
   /** False: it is not as it was approved, and may not be called before somebody has accepted that. */
   readonly isCallable: boolean;
 }
@@ -64,12 +66,13 @@ export const admittedTools = (
   pin: Pin | null,
   pinning: 'Off' | 'Warn' | 'Block',
 ): readonly Admitted[] => {
-  if (pinning !== 'Block') return listing.tools.map((tool) => ({ tool, isCallable: true }));
   const approved = new Map(pin?.tools.map((tool) => [tool.name, tool]));
+  if (pinning !== 'Block')
+    return listing.tools.map((tool) => ({ tool, isCallable: true, isApproved: approved.has(tool.name) }));
   const isSameServer = pin?.serverName === listing.serverName;
   return listing.tools.flatMap((tool) => {
     const before = approved.get(tool.name);
     if (before === undefined) return [];
-    return [{ tool: before, isCallable: isSameServer && toolHash(before) === toolHash(tool) }];
+    return [{ tool: before, isApproved: true, isCallable: isSameServer && toolHash(before) === toolHash(tool) }];
   });
 };

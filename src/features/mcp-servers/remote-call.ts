@@ -155,6 +155,6 @@ export const remoteTool = (
       effect,
       requiresApproval: settings.requiresApproval,
     },
-    { kind: 'Mcp', source: server.name, body: callOf(server, admitted, deps) },
+    { kind: 'Mcp', source: server.name, resultSource: 'RemoteTool', body: callOf(server, admitted, deps) },
   );
 };

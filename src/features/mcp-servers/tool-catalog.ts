@@ -15,17 +15,28 @@ export interface CatalogDeps {
   readonly register: (server: McpServerRow, name: string, admitted: Admitted) => RegisteredTool;
 }
 
+/** Made when an agent has it first: of two thousand tools of fifty servers few are ever named. */
+type LazyTool = () => RegisteredTool;
+
+const once = (make: LazyTool): LazyTool => {
+  let tool: RegisteredTool | null = null;
+  return () => {
+    tool ??= make();
+    return tool;
+  };
+};
+
 interface ServerTools {
   /** Of the row that they were made of. */
   readonly mark: string;
   readonly listing: Listing;
-  readonly tools: readonly { readonly name: string; readonly tool: RegisteredTool }[];
+  readonly tools: readonly { readonly name: string; readonly isApproved: boolean; readonly tool: LazyTool }[];
 }
 
 /** The remote tools of one tenant. */
 interface TenantTools {
   readonly mark: string;
-  readonly byName: ReadonlyMap<string, RegisteredTool>;
+  readonly byName: ReadonlyMap<string, LazyTool>;
   /** By server: names that another tool has. */
   readonly clashes: ReadonlyMap<string, readonly string[]>;
   readonly counts: ReadonlyMap<string, number>;
@@ -69,7 +80,7 @@ export const createToolCatalog = ({ table, store, enabled, codeTool, register }:
     listing,
     tools: admittedTools(listing, pin, settingsOf(row).pinning).map((admitted) => {
       const name = catalogName(row.name, admitted.tool.name);
-      return { name, tool: register(row, name, admitted) };
+      return { name, isApproved: admitted.isApproved, tool: once(() => register(row, name, admitted)) };
     }),
   });
 
@@ -93,16 +104,26 @@ export const createToolCatalog = ({ table, store, enabled, codeTool, register }:
   const missing = (tenantId: string): readonly McpServerRow[] =>
     rowsOf(tenantId).filter((row) => isOffered(row) && !isLoaded(row));
 
+  /** By name: the server whose tool has it. One that a person has approved keeps its name; else the first server has it. */
+  const holdersOf = (rows: readonly McpServerRow[]): ReadonlyMap<string, string> => {
+    const listed = rows.flatMap(({ id }) => (servers.get(id)?.tools ?? []).map((entry) => ({ ...entry, id })));
+    const [approved, others] = [true, false].map((wanted) => listed.filter(({ isApproved }) => isApproved === wanted));
+    // Of entries with one name the last one counts.
+    return new Map([...(approved ?? []), ...(others ?? [])].reverse().map(({ name, id }) => [name, id]));
+  };
+
   const build = (mark: string, rows: readonly McpServerRow[]): TenantTools => {
-    const byName = new Map<string, RegisteredTool>();
+    const byName = new Map<string, LazyTool>();
     const clashes = new Map<string, readonly string[]>();
     const counts = new Map<string, number>();
+    const holders = holdersOf(rows);
     for (const row of rows) {
       const { tools, listing } = servers.get(row.id) ?? { tools: [], listing: null };
       const lost = listing === null ? [] : listing.repeated.map((name) => catalogName(row.name, name));
       let count = 0;
       for (const { name, tool } of tools)
-        if (codeTool(name) || isServiceToolName(name) || byName.has(name)) lost.push(name);
+        if (codeTool(name) || isServiceToolName(name) || holders.get(name) !== row.id || byName.has(name))
+          lost.push(name);
         else {
           byName.set(name, tool);
           count += 1;
@@ -147,9 +168,9 @@ export const createToolCatalog = ({ table, store, enabled, codeTool, register }:
       return Promise.all(rows.map(loaded)).then(() => undefined);
     },
     of,
-    get: (tenantId: string, name: string): RegisteredTool | undefined => of(tenantId).byName.get(name),
+    get: (tenantId: string, name: string): RegisteredTool | undefined => of(tenantId).byName.get(name)?.(),
     /** By name. */
-    list: (tenantId: string): readonly RegisteredTool[] => [...of(tenantId).byName.values()],
+    list: (tenantId: string): readonly RegisteredTool[] => [...of(tenantId).byName.values()].map((tool) => tool()),
     /** The tool of a server that its last list had, whether or not it is offered now. */
     lastListed: async (row: McpServerRow): Promise<Listing | null> => {
       if (row.catalog_hash === null) return null;

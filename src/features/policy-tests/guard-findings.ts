@@ -49,11 +49,11 @@ export const testGuard = async (
   };
 
   /** Every verdict on a text; arguments are looked at string by string. */
-  const inspect = async (row: RunRow, { source, toolName, text, isArguments }: RecordedText) => {
+  const inspect = async (row: RunRow, { source, toolName, toolSource, text, isArguments }: RecordedText) => {
     const verdicts = new Map<string, { action: 'Block' | 'Mask'; rule: string }>();
     const ask = async (part: string): Promise<string> => {
       counts.texts += 1;
-      const place = { source, toolName, mediaType: null, sessionId: row.session_id, userId: row.user_id };
+      const place = { source, toolName, toolSource, mediaType: null, sessionId: row.session_id, userId: row.user_id };
       const run = { tenantId: row.tenant_id, agentName: row.agent_name, runId: row.id };
       const verdict = await guard.inspect({ text: part, ...place, ...run }, scope.signal);
       for (const one of rulesOf(verdict)) verdicts.set(`${one.action}\n${one.rule}`, one);

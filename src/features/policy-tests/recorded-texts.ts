@@ -2,6 +2,7 @@ import type { Json } from '../../contract/schema.ts';
 import type { RunRow, ToolInvocationRow } from '../../db/tables.ts';
 import type { ChatMessage, ContentPart } from '../../engine/context/index.ts';
 import type { GuardSource } from '../../engine/control/index.ts';
+import { isServiceToolName } from '../../engine/tools/index.ts';
 import type { Gaps } from './gaps.ts';
 import type { EventPack, StoredInput } from './history.store.ts';
 
@@ -9,6 +10,8 @@ import type { EventPack, StoredInput } from './history.store.ts';
 export interface RecordedText {
   readonly source: GuardSource;
   readonly toolName: string | null;
+  /** The server of a RemoteTool. */
+  readonly toolSource: string | null;
   readonly text: string;
   /** True: JSON whose single texts are looked at. */
   readonly isArguments: boolean;
@@ -23,8 +26,16 @@ export const jsonIn = (text: string): Json | undefined => {
   }
 };
 
-const plain = (source: GuardSource, text: string | null, toolName: string | null = null): RecordedText[] =>
-  text === null || text === '' ? [] : [{ source, toolName, text, isArguments: false }];
+const plain = (
+  source: GuardSource,
+  text: string | null,
+  toolName: string | null = null,
+  toolSource: string | null = null,
+): RecordedText[] => (text === null || text === '' ? [] : [{ source, toolName, toolSource, text, isArguments: false }]);
+
+/** The server that a call went to: only tools of servers are named after their source. */
+const serverOf = ({ tool_name: name, source }: ToolInvocationRow): string | null =>
+  source !== null && name.startsWith(`${source}_`) && !isServiceToolName(name) ? source : null;
 
 const textsOfPart = (part: ContentPart, runId: string, gaps: Gaps): RecordedText[] => {
   if (part.type === 'Text') return plain('UserMessage', part.text);
@@ -63,6 +74,8 @@ export const inputTexts = (row: RunRow, input: StoredInput | undefined, gaps: Ga
 export const callTexts = (runId: string, calls: readonly ToolInvocationRow[], gaps: Gaps): RecordedText[] =>
   calls.flatMap((call) => {
     const { tool_name: toolName, arguments: args, result, error, state, truncated, succeeded } = call;
+    const server = serverOf(call);
+    const resultSource = server === null ? 'ToolResult' : 'RemoteTool';
     if (args === null) gaps.add(runId, 'ToolArguments', 'NotStored');
     // One mark stands for arguments and result.
     if (truncated === 1) gaps.add(runId, 'ToolResult', 'Truncated');
@@ -71,9 +84,9 @@ export const callTexts = (runId: string, calls: readonly ToolInvocationRow[], ga
     return [
       ...(args === null || args === ''
         ? []
-        : [{ source: 'ModelOutput' as const, toolName, text: args, isArguments: true }]),
-      ...plain('ToolResult', result, toolName),
-      ...plain('ToolResult', error, toolName),
+        : [{ source: 'ModelOutput' as const, toolName, toolSource: null, text: args, isArguments: true }]),
+      ...plain(resultSource, result, toolName, server),
+      ...plain(resultSource, error, toolName, server),
     ];
   });
 
@@ -97,7 +110,13 @@ export const createEventTexts = (runId: string, gaps: Gaps) => {
     if (text === null || text === '') return [];
     const isArguments = part === 'ToolArguments';
     return [
-      { source: isArguments ? 'ModelOutput' : 'ToolResult', toolName: textOf(members['toolName']), text, isArguments },
+      {
+        source: isArguments ? 'ModelOutput' : 'ToolResult',
+        toolName: textOf(members['toolName']),
+        toolSource: null,
+        text,
+        isArguments,
+      },
     ];
   };
 

@@ -104,7 +104,12 @@ const toRecordedCall = (row: ToolInvocationRow): RecordedCall => ({
   truncated: row.truncated === 1,
 });
 
-const withoutTools = (agent: CompiledAgent): CompiledAgent => ({ ...agent, tools: new Map(), modelTools: [] });
+const withoutTools = (agent: CompiledAgent): CompiledAgent => ({
+  ...agent,
+  tools: new Map(),
+  modelTools: [],
+  withheldTools: null,
+});
 
 /** Checks in the order of the first refusal, then one run to its end. */
 export const replayService = (deps: ReplayServiceDeps): Pick<Handlers<typeof replayOperations>, 'create'> => {

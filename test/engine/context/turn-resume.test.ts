@@ -78,6 +78,7 @@ const openEngine = async (t: TestContext) => {
     tools: new Map(tools.map((tool) => [tool.definition.name, { kind: 'tool', tool }])),
     modelTools: [],
     asksForEveryTool: false,
+    withheldTools: null,
     flow: null,
     subAgents: { childDeadlineMs: null, waitTimeoutMs: null },
     compaction: null,

@@ -33,6 +33,7 @@ forEachStore('AGENT-8 create answers 201 with version 1, every default and its l
     sharedInstructionsName: null,
     parameters: [],
     toolNames: [],
+    toolDiscovery: 'all',
     skillNames: [],
     callableAgentNames: [],
     subAgents: null,

@@ -454,6 +454,7 @@ forEachDurableService(
       sessionId: 's',
       userId: null,
       toolName: null,
+      toolSource: null,
       mediaType: null,
     });
   },

@@ -33,7 +33,8 @@ export const guardCall = (
   const source = tool?.resultSource ?? 'ToolResult';
   const guards = guardsOf(allGuards, source);
   if (guards === null) return null;
-  const place: TextPlace = { source, toolName, span };
+  const toolSource = source === 'RemoteTool' ? (tool?.descriptor.source ?? null) : null;
+  const place: TextPlace = { source, toolName, toolSource, span };
   let block: Block | null = null;
   // Not ended by a cancel: the call has happened and is recorded, and what is recorded must have been inspected.
   const pass = async (text: string): Promise<string> => {

@@ -1,6 +1,14 @@
 /** What host code may decide about texts: a plain contract, called by the engine for every text of a run. */
 
-export type GuardSource = 'UserMessage' | 'ToolResult' | 'Document' | 'ModelOutput' | 'SkillResource' | 'Unknown';
+export type GuardSource =
+  | 'UserMessage'
+  | 'ToolResult'
+  /** What a remote server says of a tool, and what the tool answers. */
+  | 'RemoteTool'
+  | 'Document'
+  | 'ModelOutput'
+  | 'SkillResource'
+  | 'Unknown';
 
 export interface GuardInput {
   /** The whole text. */
@@ -12,8 +20,10 @@ export interface GuardInput {
   readonly runId: string;
   readonly sessionId: string | null;
   readonly userId: string | null;
-  /** Of a tool result, and of the arguments of a call in ModelOutput. */
+  /** Of a tool result, of what a server says of a tool, and of the arguments of a call in ModelOutput. */
   readonly toolName: string | null;
+  /** The server of a RemoteTool. */
+  readonly toolSource: string | null;
   /** Of a Document. */
   readonly mediaType: string | null;
 }

@@ -29,6 +29,8 @@ export const blockedText = '[content_blocked]';
 export interface TextPlace {
   readonly source: GuardSource;
   readonly toolName?: string;
+  /** The server of a RemoteTool. */
+  readonly toolSource?: string | null;
   readonly mediaType?: string;
   /** Of the model or tool call that the text belongs to; default: the run itself. */
   readonly span?: Span | null;
@@ -80,6 +82,7 @@ export const inspectText = (
     sessionId: plan.sessionId,
     userId: plan.userId,
     toolName: place.toolName ?? null,
+    toolSource: place.toolSource ?? null,
     mediaType: place.mediaType ?? null,
   };
   return guards.inspect(input, signal, watchOf(run, place));

@@ -7,6 +7,7 @@ import { addCallUsage, announceUsage } from './call-usage.ts';
 import { completeHostedCalls } from './hosted-call.ts';
 import { guardedMessage, type HeldPart } from './message-guard.ts';
 import { callWithFallbacks } from './model-answer.ts';
+import { meantCall, promptAsMade } from './withheld-tools.ts';
 
 /** What the model answered in one turn. */
 export interface ModelTurn {
@@ -31,7 +32,7 @@ const callFor = (run: ActiveRun, ports: ModelPorts, prompt: ModelPrompt, withToo
   const binding = run.plan.agent.model;
   return {
     model: binding.model,
-    prompt,
+    prompt: promptAsMade(run.plan.agent, prompt),
     tools: run.plan.agent.modelTools,
     toolChoice: withTools ? 'auto' : 'none',
     temperature: binding.temperature,
@@ -96,7 +97,7 @@ export const modelTurn = async (
   // A hit has neither usage nor cost, and its null cost must not make the cost of the other calls unknown.
   if (!answer.fromCache) addCallUsage(run, ports, target, finish);
   // A call after the last allowed round may still name tools; they are not executed and not kept.
-  const toolCalls = withTools ? answer.toolCalls : [];
+  const toolCalls = withTools ? answer.toolCalls.map((made) => meantCall(run.plan.agent, made)) : [];
   run.callRecord?.answered(toolCalls.map((call) => call.toolCallId));
   const finishReason = toolCalls.length > 0 ? 'ToolCalls' : withTools || isRepair ? finish.finishReason : 'Iterations';
   const message =
