@@ -1,3 +1,4 @@
+import type { OpenAiDoor } from './openai.ts';
 import type { Recorded } from './recordings.ts';
 import type { Goal, Memory, Starts } from './report.ts';
 import type { Listing } from './run-listing.ts';
@@ -11,6 +12,7 @@ const bytesPerMb = 1_000_000;
 export interface Measured {
   readonly measurements: readonly Measurement[];
   readonly quotaRules: readonly Turns[];
+  readonly openAi: OpenAiDoor;
   readonly memory: readonly Memory[];
   readonly starts: Starts | null;
   readonly listings: readonly Listing[];
@@ -29,6 +31,7 @@ const quotaGoals: readonly (readonly [name: string, least: number])[] = [
 export const judge = ({
   measurements,
   quotaRules,
+  openAi,
   memory,
   starts,
   listings,
@@ -59,6 +62,8 @@ export const judge = ({
     ...quotaGoals.flatMap(([name, least]) =>
       atLeast(`runs/s with ${name}, to none, at least`, quotaRules.find((line) => line.name === name)?.ratio, least),
     ),
+    ...atLeast('runs/s through /v1, to the native endpoint, at least', openAi.turns[1]?.ratio, 0.9),
+    ...atMost('added to the first token by /v1, p50', openAi.addedFirstTokenMs, 0.2, 'ms'),
     ...atMost('added to the first token, 1 at once, p50', acp('sse', 1)?.addedFirstTokenMs, 1.5, 'ms'),
     ...atMost('memory after load', after === undefined ? undefined : after / bytesPerMb, 200, 'MB'),
     ...atMost(

@@ -5,6 +5,7 @@ import process from 'node:process';
 import { setTimeout as delay } from 'node:timers/promises';
 import { measureAgainst } from './against.ts';
 import { judge } from './goals.ts';
+import { measureOpenAi } from './openai.ts';
 import { type Options, readOptions, usage } from './options.ts';
 import { peakResidentBytes, residentBytes } from './process-usage.ts';
 import { profileAcp, profileText } from './profile.ts';
@@ -146,6 +147,8 @@ const benchmark = async (options: Options, folder: string): Promise<Results> => 
   const { measurements, memory } = await throughput(folder, program, simulator, options);
   note('quota rules');
   const quotaRules = await measureQuotaRules(folder, program, simulator, inTurns(options));
+  note('the API for clients of OpenAI');
+  const openAi = await measureOpenAi(folder, program, simulator, inTurns(options));
   const { storedRuns, session } = await storage(folder, program, simulator, options);
   const started = await starts(folder, program, simulator, options.starts);
   note('what runs add to the old generation');
@@ -165,6 +168,7 @@ const benchmark = async (options: Options, folder: string): Promise<Results> => 
     seconds: options.seconds,
     measurements,
     quotaRules,
+    openAi,
     memory,
     storedRuns,
     session,
@@ -173,7 +177,17 @@ const benchmark = async (options: Options, folder: string): Promise<Results> => 
     listedRuns: options.listed,
     recordings,
     youngGarbage,
-    goals: judge({ measurements, quotaRules, memory, starts: started, listings, session, recordings, youngGarbage }),
+    goals: judge({
+      measurements,
+      quotaRules,
+      openAi,
+      memory,
+      starts: started,
+      listings,
+      session,
+      recordings,
+      youngGarbage,
+    }),
   };
 };
 

@@ -1,4 +1,5 @@
 import type { Against } from './against.ts';
+import type { OpenAiDoor } from './openai.ts';
 import type { Recorded } from './recordings.ts';
 import type { Listing } from './run-listing.ts';
 import type { SessionTurn, StoredRun } from './storage-growth.ts';
@@ -41,6 +42,8 @@ export interface Results {
   readonly measurements: readonly Measurement[];
   /** SSE runs under quota rules, in turns with a service that has none. */
   readonly quotaRules: readonly Turns[];
+  /** Streamed chats of the OpenAI API, in turns with the native endpoint. */
+  readonly openAi: OpenAiDoor;
   readonly memory: readonly Memory[];
   readonly storedRuns: readonly StoredRun[];
   readonly session: readonly SessionTurn[];
@@ -230,6 +233,10 @@ export const reportText = (results: Results): string =>
             table(turnsHead('none'), turnsRows(results.quotaRules)),
           ),
         ]),
+    section(
+      'The API for clients of OpenAI: streamed chats, in turns with the native endpoint',
+      table(turnsHead('native'), turnsRows(results.openAi.turns)),
+    ),
     section(
       'Memory, MiB',
       table(

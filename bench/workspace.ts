@@ -89,3 +89,12 @@ export const acpCall = (acp: Server, answer: Answer, tools: boolean, sessionId?:
   firstToken: text.firstToken,
   complete: answer === 'sse' ? 'event: run.completed' : '"status":"Completed"',
 });
+
+/** The same run as a streamed chat of the OpenAI API. */
+export const chatCall = (acp: Server): Call => ({
+  url: acp.url,
+  path: '/v1/chat/completions',
+  body: JSON.stringify({ model: 'plain', messages: [{ role: 'user', content: message }], stream: true }),
+  firstToken: text.firstToken,
+  complete: '[DONE]',
+});

@@ -109,6 +109,7 @@ export const composeExecution = async (foundation: Foundation) => {
     ...base,
     references,
     codeAgents,
+    exposesModels: Host.OpenAiCompat.ExposeModels,
     history: ({ tenantId, principal }, sessionId) => sessions.historyFor(tenantId, sessionId, principal),
     skills: skills.agentSkills,
     remoteTools: mcpServers.tools,

@@ -101,7 +101,9 @@ export const apiHandlers = (parts: HandlerParts): ApiHandlers<typeof operations>
     sessions,
     runsOnClient: (name) => hostTools.registry.get(name)?.descriptor.runsOnClient === true,
     agents: agents.known,
-    agentExists: agents.exists,
+    exposed: agents.models,
+    agentExists: async (tenantId, name) =>
+      agents.models.find(tenantId, name) !== null || (await agents.exists(tenantId, name)),
     files: { keep: attachments.keep, named: attachments.runs.named },
   });
   return {

@@ -41,7 +41,7 @@ const inProcess = async (target: Target, access: StoreAccess): Promise<Transport
   return inProcessTransport(app.dispatch, app.localCaller, () => app.close());
 };
 
-interface Owner {
+export interface Owner {
   readonly url: string;
   readonly token: string | undefined;
 }
@@ -84,12 +84,17 @@ const ownToken = async (target: Target, url: string): Promise<string | undefined
 };
 
 /** A service by its address, else the owner of the configured store; null where the store has none. */
-const servingTransport = async (target: Target): Promise<Transport | null> => {
+export const servingAddress = async (target: Target): Promise<Owner | null> => {
   const token = await readToken(target);
   const url = target.globals.url ?? target.environment['ACP_URL'];
-  if (url !== undefined && url !== '') return overHttp(url, token ?? (await ownToken(target, url)));
+  if (url !== undefined && url !== '') return { url, token: token ?? (await ownToken(target, url)) };
   const owner = await findOwner(target);
-  return owner === null ? null : overHttp(owner.url, token ?? owner.token);
+  return owner === null ? null : { url: owner.url, token: token ?? owner.token };
+};
+
+const servingTransport = async (target: Target): Promise<Transport | null> => {
+  const serving = await servingAddress(target);
+  return serving === null ? null : overHttp(serving.url, serving.token);
 };
 
 const reach = async (target: Target, access: StoreAccess): Promise<Pick<Connection, 'transport' | 'local'>> => {

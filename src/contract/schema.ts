@@ -26,6 +26,8 @@ export const Int32 = (options: Record<string, unknown> = {}) =>
   Type.Integer({ minimum: 1, maximum: 2_147_483_647, ...options });
 
 export const namePattern = '^[A-Za-z0-9][A-Za-z0-9._-]{0,127}$';
+/** What runs have as the name of their agent: that of a definition, or `provider/model`. */
+export const runAgentPattern = '^[A-Za-z0-9][A-Za-z0-9._-]{0,127}(?:/.{1,128})?$';
 export const sessionIdPattern = '^[A-Za-z0-9._:-]{1,128}$';
 export const tenantPattern = '^[A-Za-z0-9._-]{1,64}$';
 

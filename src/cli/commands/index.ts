@@ -6,6 +6,7 @@ import { registerAttachments } from './attachments.command.ts';
 import { registerAudit } from './audit.command.ts';
 import { registerCompletion } from './completion.command.ts';
 import { registerConfig } from './config.command.ts';
+import { registerConnect } from './connect.command.ts';
 import { registerDataSubjects } from './data-subjects.command.ts';
 import { registerDb } from './db.command.ts';
 import { registerDoctor } from './doctor.command.ts';
@@ -53,6 +54,7 @@ export const registerCommands = (host: CommandHost): void => {
   registerRun(host);
   registerTui(host);
   registerReplay(host);
+  registerConnect(host);
   const runs = commandGroup(program, 'runs');
   registerRunsTail(runs, host);
   registerRunsTree(runs, host);

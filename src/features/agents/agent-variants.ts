@@ -8,6 +8,7 @@ import { compileAgent } from './agents.compile.ts';
 import { type Finding, fieldErrors } from './agents.findings.ts';
 import type { AgentReferences } from './agents.rules.ts';
 import { type AgentStore, missingAgent, missingVersion } from './agents.store.ts';
+import type { ExposedModels } from './exposed-models.ts';
 import { tenantReferences } from './tenant-tools.ts';
 
 /** What differs from the current agent; null: nothing. */
@@ -21,6 +22,7 @@ export interface AgentVariantDeps {
   readonly catalog: AgentCatalog;
   readonly store: Pick<AgentStore, 'findVersion'>;
   readonly source: AgentSource;
+  readonly models: Pick<ExposedModels, 'content'>;
   readonly references: AgentReferences;
   readonly remoteTools: Pick<RemoteTools, 'ready' | 'get'>;
 }
@@ -53,13 +55,17 @@ const variantError = (
 };
 
 /** Agents in another version or on another model than the current one: compiled on demand, never cached. */
-export const createAgentVariants = ({ catalog, store, source, references, remoteTools }: AgentVariantDeps) => {
+export const createAgentVariants = ({ catalog, store, source, models, references, remoteTools }: AgentVariantDeps) => {
   /**
    * The definition, with what it reaches. Throws `agent-not-found`, `version-not-found`, and `replay-not-supported` for
    * a version of a code agent.
    */
   const find = async (tenantId: string, name: string, version: number | null) => {
-    const current = await catalog.find(tenantId, name);
+    const content = models.content(name);
+    const current: KnownAgent | null =
+      content === undefined
+        ? await catalog.find(tenantId, name)
+        : { origin: 'code', content, version: 1, isModel: true };
     if (current === null) throw missingAgent(name);
     if (version !== null && current.origin === 'code')
       throw new AcpError('replay-not-supported', `Agent "${name}" is defined in code and has no versions.`);

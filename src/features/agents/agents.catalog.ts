@@ -7,7 +7,7 @@ import type { AgentStore, StoredAgent } from './agents.store.ts';
 
 /** An agent of either source. Code agents have version 1 and no store behind them. */
 export type KnownAgent =
-  | { readonly origin: 'code'; readonly content: AgentContent; readonly version: 1 }
+  | { readonly origin: 'code'; readonly content: AgentContent; readonly version: 1; readonly isModel?: true }
   | ({ readonly origin: 'database' } & StoredAgent);
 
 /** What definitions reach, with the names that were looked up in the store on the way. */

@@ -17,6 +17,8 @@ export interface CompileSubject {
   readonly content: AgentContent;
   readonly version: number;
   readonly origin: 'code' | 'database';
+  /** A model that is called without a definition: its name is none that a definition may have. */
+  readonly isModel?: boolean;
 }
 
 /** `agent` is null exactly when there is an Error among the findings. */
@@ -124,12 +126,16 @@ const build = (
   });
 };
 
+const modelPlaceholder = 'model';
+
 /** Checks a definition against what it reaches and resolves it. Calls no provider. */
 export const compileAgent = (
   subject: CompileSubject,
   reachable: Reachable,
   references: AgentReferences,
 ): Compilation => {
-  const findings = contentFindings(subject.content, reachable, references);
+  const { content, isModel } = subject;
+  const checked = isModel === true ? { ...content, name: modelPlaceholder } : content;
+  const findings = contentFindings(checked, reachable, references);
   return { agent: findings.some(isError) ? null : build(subject, reachable, references), findings };
 };

@@ -12,6 +12,7 @@ import { type Compilation, compileAgent } from './agents.compile.ts';
 import { fieldErrors } from './agents.findings.ts';
 import type { AgentReferences } from './agents.rules.ts';
 import { missingAgent } from './agents.store.ts';
+import type { ExposedModels } from './exposed-models.ts';
 import { hasSameTools, tenantReferences, type UsedTools, usedTools } from './tenant-tools.ts';
 
 /** A compilation and the versions that it was made of; it holds while they are current. */
@@ -46,6 +47,7 @@ export interface AgentSourceDeps {
   readonly references: AgentReferences;
   /** Compiled at start; they never change. */
   readonly codeAgents: ReadonlyMap<string, CompiledAgent>;
+  readonly models: Pick<ExposedModels, 'compiled'>;
   readonly telemetry: Pick<Telemetry, 'metrics' | 'settings' | 'begin' | 'finish'>;
 }
 
@@ -60,6 +62,7 @@ export const createAgentSource = ({
   remoteTools,
   references,
   codeAgents,
+  models,
   telemetry,
 }: AgentSourceDeps): AgentSource => {
   const cache = new Map<string, CacheEntry>();
@@ -115,8 +118,10 @@ export const createAgentSource = ({
     if (findings.length === 0) return agent;
     throw new CompileError(agent.name, agent.version, fieldErrors(findings), { type: 'provider_not_allowed' });
   };
+  /** What never changes while the process runs. */
+  const fixed = (name: string): CompiledAgent | undefined => codeAgents.get(name) ?? models.compiled(name);
   const current = async (tenantId: string, name: string, span: Span | null): Promise<CompiledAgent> => {
-    const code = codeAgents.get(name);
+    const code = fixed(name);
     const key = tenantKey(tenantId, name);
     const cached = code === undefined ? cache.get(key) : undefined;
     const isCached =
@@ -134,7 +139,7 @@ export const createAgentSource = ({
   };
   const source: AgentSource = {
     async compileVersion(tenantId, name, version) {
-      if (codeAgents.has(name)) return source.compile(tenantId, name);
+      if (fixed(name) !== undefined) return source.compile(tenantId, name);
       if ((await versions.read(tenantKey(tenantId, name))) === version) return source.compile(tenantId, name);
       const entry = await compileNow(tenantId, name, version);
       if (entry === null) throw new AcpError('agent-not-found', `There is no version ${version} of agent "${name}".`);

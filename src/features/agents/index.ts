@@ -12,6 +12,7 @@ import { type AgentSourceDeps, createAgentSource } from './agents.source.ts';
 import { agentStore } from './agents.store.ts';
 import type { CodeAgents } from './code-agents.ts';
 import { type EstimateDeps, estimateService } from './estimate.service.ts';
+import { createExposedModels, type ExposedModelDeps } from './exposed-models.ts';
 
 export { compileFlow, flowFindings } from './agent-flow.rules.ts';
 export type { AgentVariant, AgentVariants } from './agent-variants.ts';
@@ -22,6 +23,7 @@ export type { AgentReferences } from './agents.rules.ts';
 export type { AgentDefinitionRequest } from './agents.schema.ts';
 export { type CodeAgents, CodeAgentsError, loadCodeAgents, noCodeAgents } from './code-agents.ts';
 export type { PromptHistory } from './estimate.service.ts';
+export { type ExposedModels, isModelName } from './exposed-models.ts';
 export { compileOffline, type OfflineWorld, readDefinition } from './offline-agents.ts';
 export { estimatePrompt } from './prompt-estimate.ts';
 export { estimateTokens } from './token-count.ts';
@@ -63,7 +65,8 @@ export const agentReferences = (
 export interface AgentsDeps
   extends Omit<EstimateDeps, 'source'>,
     Pick<AgentServiceDeps, 'audit' | 'prefix' | 'now'>,
-    Pick<AgentSourceDeps, 'skills' | 'references' | 'telemetry'> {
+    Pick<AgentSourceDeps, 'skills' | 'references' | 'telemetry'>,
+    Pick<ExposedModelDeps, 'exposesModels'> {
   readonly storage: Storage;
   readonly state: Pick<InstanceState, 'entries'>;
   readonly codeAgents: CodeAgents;
@@ -75,7 +78,8 @@ export const agentsFeature = (deps: AgentsDeps) => {
   const store = deps.storage.stores(agentStore);
   const catalog = createAgentCatalog(store, codeAgents.contents, deps.skills);
   const versions = deps.state.entries('agentVersions', { load: byTenant(store.currentVersions) });
-  const source = createAgentSource({ ...deps, catalog, versions, codeAgents: codeAgents.compiled });
+  const models = createExposedModels(deps);
+  const source = createAgentSource({ ...deps, catalog, versions, models, codeAgents: codeAgents.compiled });
   const estimate = estimateService({ ...deps, source });
   return {
     /** Agents that a tenant sees. */
@@ -92,8 +96,9 @@ export const agentsFeature = (deps: AgentsDeps) => {
       const { displayName, description, metadata } = agent.content;
       return { name, displayName, description, metadata, version: agent.version };
     },
+    models,
     /** Where the engine gets compiled agents from. */
     source,
-    variants: createAgentVariants({ ...deps, catalog, store, source, references }),
+    variants: createAgentVariants({ ...deps, catalog, store, source, models, references }),
   };
 };

@@ -9,6 +9,7 @@ import { type AgentContent, agentContent } from './agents.content.ts';
 import { fieldErrors } from './agents.findings.ts';
 import type { AgentReferences } from './agents.rules.ts';
 import { AgentDefinitionRequest } from './agents.schema.ts';
+import { isModelName } from './exposed-models.ts';
 
 /** What definitions are compiled against where there is no service: models and tools that only stand for the real ones. */
 export interface OfflineWorld {
@@ -61,7 +62,7 @@ export const compileOffline = async (
 ): Promise<CompiledAgent> => {
   const own = { ...content, skillNames: [], mcpResourceUris: [] };
   const agents = await reachWithin(world.contents, own);
-  const subject = { content: own, version, origin: 'database' as const };
+  const subject = { content: own, version, origin: 'database' as const, isModel: isModelName(content.name) };
   const { agent, findings } = compileAgent(subject, { agents, skills: new Map() }, referencesTo(world));
   if (agent === null) throw new CompileError(content.name, version, fieldErrors(findings));
   return agent;

@@ -1,5 +1,5 @@
 import Type, { type Static } from 'typebox';
-import { closed, namePattern, nullable, oneOf, Time, tenantPattern, Uuid } from '../../contract/schema.ts';
+import { closed, nullable, oneOf, runAgentPattern, Time, tenantPattern, Uuid } from '../../contract/schema.ts';
 
 const stopScopes = ['All', 'Tenant', 'Agent'] as const;
 
@@ -11,7 +11,7 @@ const target = {
     }),
   ),
   agentName: Type.Optional(
-    nullable(Type.String({ pattern: namePattern }), { description: 'With scope Agent, and only with it' }),
+    nullable(Type.String({ pattern: runAgentPattern }), { description: 'With scope Agent, and only with it' }),
   ),
 };
 

@@ -34,14 +34,23 @@ export type ChatCompletionMessage = Static<typeof ChatCompletionMessage>;
 
 export const ChatCompletionRequest = open(
   {
-    model: maybe(Type.String({ description: 'Name of an agent' })),
+    model: maybe(Type.String({ description: 'Name of an agent, or provider/model' })),
     messages: Type.Array(ChatCompletionMessage),
     stream: maybe(Type.Boolean()),
     stream_options: maybe(open({ include_usage: maybe(Type.Boolean()) })),
     max_completion_tokens: maybe(Type.Integer()),
     max_tokens: maybe(Type.Integer()),
     metadata: maybe(Metadata),
-    tools: maybe(Type.Array(open({ type: Type.String(), function: Type.Optional(open({ name: Type.String() })) }))),
+    tools: maybe(
+      Type.Array(
+        open({
+          type: Type.String(),
+          function: Type.Optional(
+            open({ name: Type.String(), description: maybe(Type.String()), parameters: anything() }),
+          ),
+        }),
+      ),
+    ),
     response_format: Type.Optional(JsonValue),
     n: anything(),
     ...refusedMembers,

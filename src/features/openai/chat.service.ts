@@ -1,11 +1,14 @@
 import { invalidField } from '../../contract/errors.ts';
 import type { CallContext, Handlers, IdempotentCall } from '../../core/context.ts';
+import type { CompiledAgent } from '../../engine/compiled-agent.ts';
+import { isModelName } from '../agents/index.ts';
 import type { Launch, OnDisconnect, RunAnswers } from '../runs/index.ts';
 import type { ChatCompletionRequest } from './chat.schema.ts';
 import { chatCompletion, chatHead } from './chat-answer.ts';
 import { chatFrames } from './chat-frames.ts';
 import { chatInput } from './chat-input.ts';
 import type { GivenMessages } from './given-messages.ts';
+import { sampledModel, withCallerTools } from './model-request.ts';
 import type { chatCompletionOperations } from './openai.operations.ts';
 import type { OpenAiTelemetry } from './openai-telemetry.ts';
 import {
@@ -35,6 +38,10 @@ const adjustmentOf = (body: ChatCompletionRequest): Adjustment => ({
   tools: (body.tools ?? []).map(({ type, function: named }) => ({ type, name: named?.name ?? null })),
 });
 
+/** A model has the tools and the sampling of its request. */
+const asModel = (agent: CompiledAgent, body: ChatCompletionRequest): CompiledAgent =>
+  withCallerTools(sampledModel(agent, body), body.tools ?? []);
+
 /** One run for each request; the conversation is the caller's. */
 export const chatService = (deps: ChatServiceDeps): Handlers<typeof chatCompletionOperations> => {
   const { launch, answers, given, telemetry } = deps;
@@ -57,7 +64,7 @@ export const chatService = (deps: ChatServiceDeps): Handlers<typeof chatCompleti
       target: { sessionId: null },
       work: null,
       outside: {
-        adjusted: (agent) => adjustedAgent(agent, adjustment),
+        adjusted: (agent) => adjustedAgent(isModelName(agent.name) ? asModel(agent, body) : agent, adjustment),
         async parts(runId) {
           const { history, ...turn } = await given(context, input, null, runId);
           const isPlain = history.length === 0 && input.instructions === null;

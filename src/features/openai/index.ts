@@ -15,7 +15,7 @@ import { responseStore } from './responses.store.ts';
 
 export interface OpenAiDeps
   extends Omit<ChatServiceDeps, 'given' | 'telemetry'>,
-    Pick<ModelServiceDeps, 'agents'>,
+    Pick<ModelServiceDeps, 'agents' | 'exposed'>,
     Pick<ConversationServiceDeps, 'authorization'>,
     Omit<ResponseServiceDeps, 'store' | 'items' | 'sessions'> {
   readonly config: Config;
@@ -41,7 +41,7 @@ export const openAiFeature = (deps: OpenAiDeps) => {
     items: { runsOnClient: deps.runsOnClient },
   };
   return {
-    models: modelService({ agents: deps.agents, startedAt: deps.now() }),
+    models: modelService({ agents: deps.agents, exposed: deps.exposed, startedAt: deps.now() }),
     chatCompletions: chatService(base),
     responses: {
       ...responseService(base),

@@ -20,7 +20,7 @@ export const openAiModelOperations = defineOperations({
     scope: 'AgentsRead',
     summary: 'OpenAI API: list the agents as models',
     description:
-      'In the order of their names, all of them at once. An agent is called by its name wherever that API has a model.',
+      'In the order of their names, all of them at once, and with `Host:OpenAiCompat:ExposeModels` models of providers among them, as `provider/model`. An agent is called by its name wherever that API has a model.',
     responses: { 200: OpenAiModelList },
     errors: [],
   },
@@ -42,7 +42,7 @@ export const chatCompletionOperations = defineOperations({
   create: {
     ...startRun,
     path: '/v1/chat/completions',
-    summary: 'OpenAI API: run an agent on a conversation that the caller keeps',
+    summary: 'OpenAI API: run an agent or a model on a conversation that the caller keeps',
     description:
       'The whole conversation is in the request, and no session is read or written. Calls of client-side tools end the answer, and the next request brings their results.',
     query: Type.Object(onDisconnectQuery),

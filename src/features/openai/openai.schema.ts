@@ -32,10 +32,10 @@ export const refusedMembers = {
 
 export const OpenAiModel = Type.Object(
   {
-    id: Type.String({ description: 'Name of the agent' }),
+    id: Type.String({ description: 'Name of the agent, or provider and model' }),
     object: Type.Literal('model'),
     created: Type.Integer({ description: 'Seconds since 1970: the last change, or the start of the process' }),
-    owned_by: Type.String({ description: '`code` or `database`' }),
+    owned_by: Type.String({ description: '`code` or `database`, and of a model its provider' }),
   },
   { title: 'OpenAiModel' },
 );

@@ -11,7 +11,13 @@ export interface EffectiveSettings {
   readonly maxOutputTokens: number | null;
   readonly parallelToolCalls: boolean;
   readonly format: unknown;
+  /** Absent in rows that an earlier version wrote. */
+  readonly presencePenalty?: number;
+  readonly frequencyPenalty?: number;
 }
+
+/** Absent: the provider's own, which is none with all of them. */
+const penaltyOf = (value: unknown): number => (typeof value === 'number' ? value : 0);
 
 export const effectiveSettings = ({ model }: CompiledAgent): EffectiveSettings => {
   const { responseFormat: format } = model;
@@ -21,6 +27,8 @@ export const effectiveSettings = ({ model }: CompiledAgent): EffectiveSettings =
     effort: model.reasoningEffort,
     maxOutputTokens: model.maxOutputTokens,
     parallelToolCalls: model.allowConcurrentToolCalls,
+    presencePenalty: penaltyOf(model.settings['presence_penalty'] ?? model.settings['presencePenalty']),
+    frequencyPenalty: penaltyOf(model.settings['frequency_penalty'] ?? model.settings['frequencyPenalty']),
     format:
       format === null || format.kind === 'Text'
         ? { type: 'text' }
@@ -57,5 +65,12 @@ export const headOf = (
     tools: [],
     truncation: 'disabled',
     user: null,
+    presence_penalty: penaltyOf(settings.presencePenalty),
+    frequency_penalty: penaltyOf(settings.frequencyPenalty),
+    top_logprobs: 0,
+    max_tool_calls: null,
+    service_tier: 'default',
+    safety_identifier: null,
+    prompt_cache_key: null,
   };
 };

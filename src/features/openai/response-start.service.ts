@@ -4,10 +4,12 @@ import type { CallContext, Handlers } from '../../core/context.ts';
 import type { OpenAiResponseRow } from '../../db/tables/openai.ts';
 import type { CompiledAgent } from '../../engine/compiled-agent.ts';
 import type { ChatMessage, GivenContext } from '../../engine/context/index.ts';
+import { isModelName } from '../agents/index.ts';
 import type { Entrance, Launch, RunAnswers } from '../runs/index.ts';
 import type { GivenMessage } from './chat-input.ts';
 import type { GivenMessages } from './given-messages.ts';
 import { hexOf } from './items.ts';
+import { sampledModel } from './model-request.ts';
 import type { OpenAiTelemetry } from './openai-telemetry.ts';
 import {
   type Adjustment,
@@ -179,7 +181,10 @@ export const responseStart = (deps: ResponseStartDeps): Pick<Handlers<typeof res
         work: null,
         outside: {
           adjusted(compiled) {
-            agent = adjustedAgent(compiled, asked.adjustment);
+            agent = adjustedAgent(
+              isModelName(compiled.name) ? sampledModel(compiled, body) : compiled,
+              asked.adjustment,
+            );
             return agent;
           },
           async parts(runId) {

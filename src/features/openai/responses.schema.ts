@@ -119,6 +119,13 @@ export const OpenAiResponse = Type.Object(
     tools: Type.Array(JsonValue),
     truncation: Type.Literal('disabled'),
     user: Type.Null(),
+    presence_penalty: Type.Number(),
+    frequency_penalty: Type.Number(),
+    top_logprobs: Type.Literal(0),
+    max_tool_calls: Type.Null(),
+    service_tier: Type.Literal('default'),
+    safety_identifier: Type.Null(),
+    prompt_cache_key: Type.Null(),
   },
   { title: 'OpenAiResponse' },
 );

@@ -159,6 +159,7 @@ export const openWorld = async (context: TestContext, options: WorldOptions = {}
   let clock = Date.UTC(2030, 0, 1);
   const now = () => clock++;
   const feature = agentsFeature({
+    exposesModels: false,
     telemetry: noTelemetry(),
     storage,
     state: instanceStateOf(options.ownsStore ?? true, now),

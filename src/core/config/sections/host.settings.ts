@@ -29,6 +29,12 @@ const exposure = {
     Enabled: flag(true, 'The routes below /v1 exist.'),
     Conversations: flag(true, 'Its conversations exist.'),
   }),
+  OpenAiCompat: group('Models for clients of OpenAI.', {
+    ExposeModels: flag(
+      false,
+      'Models that providers list, and their default models, are called as provider/model by whoever may start runs.',
+    ),
+  }),
   McpServer: group('Agents, and the service itself, as tools of an MCP server.', {
     Agents: setting(
       listOf(text(), { unique: true }),

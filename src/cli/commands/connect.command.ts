@@ -1,0 +1,59 @@
+import { Argument } from 'commander';
+import { createClient } from '../../client/client.ts';
+import { httpTransport } from '../../client/http-transport.ts';
+import { roleAtLeast } from '../../contract/authority.ts';
+import { AcpError } from '../../contract/errors.ts';
+import { doorAddress, doorProblem } from '../client-doors.ts';
+import { type Connectable, connectable, snippetFor } from '../client-snippets.ts';
+import { type CommandHost, covers } from '../command-host.ts';
+import { type Owner, servingAddress } from '../connect.ts';
+
+const failedExitCode = 1;
+
+/** The list of models needs less than a run does, and a run would cost something. */
+const runProblem = async ({ url, token }: Owner): Promise<string | null> => {
+  const transport = httpTransport({ url, token });
+  try {
+    const { body } = await createClient(transport).keys.whoami({});
+    const mayRun =
+      body.role !== null &&
+      roleAtLeast(body.role, 'Operator') &&
+      (body.scopes === null || body.scopes.includes('RunsWrite'));
+    return mayRun
+      ? null
+      : 'The credential may list models and not start runs: it lacks the role Operator or the scope RunsWrite.';
+  } finally {
+    await transport.close();
+  }
+};
+
+/** `acp connect`: the snippet goes to stdout, and whether it works to stderr. */
+export const registerConnect = (host: CommandHost): void => {
+  const command = host.program
+    .command('connect')
+    .description('print what a client of the OpenAI API or of MCP is told to use the service, and check that it works')
+    .addArgument(new Argument('<client>').choices(connectable))
+    .option('--path <path>', 'path of the MCP server, where it is not /mcp');
+  covers(command, 'keys.whoami').action(
+    host.act(async (session, { args, options }) => {
+      const { terminal, globals, print } = session;
+      const [client] = args as [Connectable];
+      const path = options['path'] as string | undefined;
+      if (path !== undefined && (client === 'openai' || !path.startsWith('/')))
+        throw new AcpError('validation-failed', '--path is for clients of MCP, and begins with a slash.');
+      const serving = await servingAddress(session);
+      if (serving === null) throw new AcpError('cannot-connect', 'No service has the configured store.');
+      const address = doorAddress(client, serving.url, path);
+      const { place, text } = snippetFor(client, address);
+      const problem =
+        (await doorProblem(client, address, serving.token)) ?? (client === 'openai' ? await runProblem(serving) : null);
+      if (globals.json) await print({ client, address, snippet: text, problem });
+      else {
+        terminal.note(place);
+        await terminal.write(text);
+        terminal.note(problem ?? 'It works: the service has answered with this credential.');
+      }
+      return problem === null ? 0 : failedExitCode;
+    }),
+  );
+};

@@ -1,0 +1,64 @@
+import type { CompiledAgent } from '../../engine/compiled-agent.ts';
+import type { ModelProvider } from '../../providers/models/model-provider.ts';
+import { compileAgent } from './agents.compile.ts';
+import { type AgentContent, agentContent } from './agents.content.ts';
+import type { AgentReferences } from './agents.rules.ts';
+
+/** The names of definitions have no slash, and those of providers neither: one that has is a model's. */
+export const isModelName = (name: string): boolean => name.includes('/');
+
+export interface ExposedModel {
+  readonly content: AgentContent;
+  readonly provider: string;
+}
+
+export interface ExposedModelDeps {
+  readonly references: AgentReferences;
+  /** False: there is no agent of such a name. */
+  readonly exposesModels: boolean;
+}
+
+const modelsOf = ({ catalog, defaultModel }: ModelProvider): string[] => [
+  ...new Set([...catalog.map(({ name }) => name), ...(defaultModel === null ? [] : [defaultModel])]),
+];
+
+/**
+ * Models as agents that nobody has defined: `provider/model`, without instructions and tools. They are those that the configuration
+ * names, and fixed until restart as agents of code are.
+ */
+export const createExposedModels = ({ references, exposesModels }: ExposedModelDeps) => {
+  const { providers, allowsProvider } = references;
+  const models = new Map<string, ExposedModel>();
+  const agents = new Map<string, CompiledAgent>();
+  for (const provider of exposesModels ? providers.list() : [])
+    for (const model of modelsOf(provider)) {
+      const name = `${provider.name}/${model}`;
+      const content = agentContent({ name, model: { provider: provider.name, model } });
+      const { agent } = compileAgent(
+        { content, version: 1, origin: 'code', isModel: true },
+        { agents: new Map(), skills: new Map() },
+        references,
+      );
+      if (agent === null) continue;
+      models.set(name, { content, provider: provider.name });
+      agents.set(name, agent);
+    }
+  return {
+    /** Undefined for every name that stands for no model. */
+    compiled: (name: string): CompiledAgent | undefined => agents.get(name),
+    content: (name: string): AgentContent | undefined => models.get(name)?.content,
+    /** With the name of its provider; null: there is none, or the tenant may not call it. */
+    find(tenantId: string, name: string): { readonly name: string; readonly provider: string } | null {
+      const model = models.get(name);
+      return model === undefined || !allowsProvider(tenantId, model.provider)
+        ? null
+        : { name, provider: model.provider };
+    },
+    list: (tenantId: string): readonly { readonly name: string; readonly provider: string }[] =>
+      [...models]
+        .filter(([, { provider }]) => allowsProvider(tenantId, provider))
+        .map(([name, { provider }]) => ({ name, provider })),
+  };
+};
+
+export type ExposedModels = ReturnType<typeof createExposedModels>;
