@@ -3,7 +3,7 @@ import { isAgentName } from './agent-limits.rules.ts';
 import { listedCallables, type ReachableAgents } from './agent-references.rules.ts';
 import type { ReachableSkills } from './agent-skills.rules.ts';
 import type { AgentContent } from './agents.content.ts';
-import type { AgentStore, StoredAgent } from './agents.store.ts';
+import { type AgentStore, type StoredAgent, stampOf } from './agents.store.ts';
 
 /** An agent of either source. Code agents have version 1 and no store behind them. */
 export type KnownAgent =
@@ -13,8 +13,8 @@ export type KnownAgent =
 /** What definitions reach, with the names that were looked up in the store on the way. */
 export interface Reached {
   readonly agents: ReachableAgents;
-  /** Version of each stored agent that was looked up, null where there was none. */
-  readonly versions: ReadonlyMap<string, number | null>;
+  /** Stamp of each stored agent that was looked up, null where there was none. */
+  readonly stamps: ReadonlyMap<string, string | null>;
   readonly skills: ReachableSkills;
 }
 
@@ -79,7 +79,7 @@ export const createAgentCatalog = (
   },
   /** Follows calls to any depth and shared instructions one hop; the definition itself is not looked up. */
   async reach(tenantId: string, content: AgentContent): Promise<Reached> {
-    const versions = new Map<string, number | null>();
+    const stamps = new Map<string, string | null>();
     const agents = await reachAgents(content, async (names) => {
       const reached = new Map<string, AgentContent>();
       const inStore: string[] = [];
@@ -88,14 +88,14 @@ export const createAgentCatalog = (
         if (agent === undefined) inStore.push(name);
         else reached.set(name, agent);
       }
-      for (const name of inStore) versions.set(name, null);
+      for (const name of inStore) stamps.set(name, null);
       for (const agent of await store.findMany(tenantId, inStore)) {
-        versions.set(agent.name, agent.version);
+        stamps.set(agent.name, stampOf(agent));
         reached.set(agent.name, agent.content);
       }
       return reached;
     });
-    return { agents, versions, skills: await skills.resolve(tenantId, content.skillNames) };
+    return { agents, stamps, skills: await skills.resolve(tenantId, content.skillNames) };
   },
 });
 

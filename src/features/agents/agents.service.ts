@@ -19,7 +19,7 @@ import { checkedReferences } from './tenant-tools.ts';
 export interface AgentServiceDeps {
   readonly store: AgentStore;
   readonly catalog: AgentCatalog;
-  readonly versions: Pick<StoreEntries<number>, 'changed'>;
+  readonly versions: Pick<StoreEntries<string>, 'changed'>;
   readonly references: AgentReferences;
   readonly remoteTools: RemoteTools;
   readonly estimate: EstimateHandler;
@@ -99,8 +99,8 @@ export const agentService = (deps: AgentServiceDeps): Handlers<typeof agentOpera
   };
   /** Versions of a stored agent that no code agent hides; 404 otherwise. */
   const refuseUnstored = async (tenantId: string, name: string): Promise<void> => {
-    const [version = null] = catalog.isCode(name) ? [] : await store.currentVersions(tenantId, [name]);
-    if (version === null) throw missingAgent(name);
+    const [stamp = null] = catalog.isCode(name) ? [] : await store.currentStamps(tenantId, [name]);
+    if (stamp === null) throw missingAgent(name);
   };
   /** Appends a version, and tells of it and the one before: versions are never changed, so that it can still be read. */
   const append = async (

@@ -11,17 +11,20 @@ import type { AgentCatalog } from './agents.catalog.ts';
 import { type Compilation, compileAgent } from './agents.compile.ts';
 import { fieldErrors } from './agents.findings.ts';
 import type { AgentReferences } from './agents.rules.ts';
-import { missingAgent } from './agents.store.ts';
+
+import { missingAgent, stampedVersion, stampOf } from './agents.store.ts';
 import type { ExposedModels } from './exposed-models.ts';
+
 import { hasSameTools, tenantReferences, type UsedTools, usedTools } from './tenant-tools.ts';
 
-/** A compilation and the versions that it was made of; it holds while they are current. */
+/** A compilation and what it was made of; it holds while that is current. */
 interface CacheEntry {
   readonly compilation: Compilation;
+  readonly version: number;
   /** Of the agent itself first, then of every stored name that it reaches. */
   readonly keys: readonly string[];
   /** Null for a name without an agent. */
-  readonly versions: readonly (number | null)[];
+  readonly stamps: readonly (string | null)[];
   /** Skills that it names, with what they were; empty for one that was not there. */
   readonly skillNames: readonly string[];
   readonly fingerprints: readonly string[];
@@ -34,14 +37,15 @@ const maxCached = 1000;
 const isSame = (now: readonly unknown[], then: readonly unknown[]): boolean =>
   now.every((value, index) => value === then[index]);
 
-const compiled = (name: string, { compilation, versions }: CacheEntry): CompiledAgent => {
+const compiled = (name: string, { compilation, version }: CacheEntry): CompiledAgent => {
   if (compilation.agent !== null) return compilation.agent;
-  throw new CompileError(name, versions[0] ?? 0, fieldErrors(compilation.findings));
+  throw new CompileError(name, version, fieldErrors(compilation.findings));
 };
 
 export interface AgentSourceDeps {
   readonly catalog: AgentCatalog;
-  readonly versions: StoreEntries<number>;
+  /** Stamps of agents. */
+  readonly versions: StoreEntries<string>;
   readonly skills: AgentSkills;
   readonly remoteTools: Pick<RemoteTools, 'ready' | 'get'>;
   readonly references: AgentReferences;
@@ -90,8 +94,9 @@ export const createAgentSource = ({
     const reached = await catalog.reach(tenantId, agent.content);
     return {
       compilation: compileAgent(agent, reached, await tenantReferences(references, remoteTools, tenantId)),
-      keys: [name, ...reached.versions.keys()].map((reachedName) => tenantKey(tenantId, reachedName)),
-      versions: [agent.version, ...reached.versions.values()],
+      keys: [name, ...reached.stamps.keys()].map((reachedName) => tenantKey(tenantId, reachedName)),
+      version: agent.version,
+      stamps: [agent.origin === 'code' ? null : stampOf(agent), ...reached.stamps.values()],
       skillNames,
       fingerprints: skillNames.map((skill) => reached.skills.get(skill)?.fingerprint ?? ''),
       remoteTools: usedTools(agent.content, references, remoteTools, tenantId),
@@ -100,15 +105,12 @@ export const createAgentSource = ({
   const compileNow = (...which: Parameters<typeof readAgent>): Promise<CacheEntry | null> =>
     counted(readAgent(...which));
   /** The same from memory alone, which is enough for nearly every run. */
-  const isKnownCurrent = (
-    tenantId: string,
-    { skillNames, keys, versions: compiledOf, ...entry }: CacheEntry,
-  ): boolean =>
+  const isKnownCurrent = (tenantId: string, { skillNames, keys, stamps, ...entry }: CacheEntry): boolean =>
     skillNames.length === 0 &&
     hasSameTools(remoteTools, tenantId, entry.remoteTools) &&
-    keys.every((key, index) => versions.known(key) === compiledOf[index]);
+    keys.every((key, index) => versions.known(key) === stamps[index]);
   const isCurrent = async (tenantId: string, entry: CacheEntry): Promise<boolean> =>
-    isSame(await versions.readAll(entry.keys), entry.versions) &&
+    isSame(await versions.readAll(entry.keys), entry.stamps) &&
     (entry.skillNames.length === 0 ||
       isSame(await skills.fingerprints(tenantId, entry.skillNames), entry.fingerprints)) &&
     hasSameTools(remoteTools, tenantId, entry.remoteTools);
@@ -140,7 +142,8 @@ export const createAgentSource = ({
   const source: AgentSource = {
     async compileVersion(tenantId, name, version) {
       if (fixed(name) !== undefined) return source.compile(tenantId, name);
-      if ((await versions.read(tenantKey(tenantId, name))) === version) return source.compile(tenantId, name);
+      const stamp = (await versions.read(tenantKey(tenantId, name))) ?? null;
+      if (stamp !== null && stampedVersion(stamp) === version) return source.compile(tenantId, name);
       const entry = await compileNow(tenantId, name, version);
       if (entry === null) throw new AcpError('agent-not-found', `There is no version ${version} of agent "${name}".`);
       return allowed(tenantId, compiled(name, entry));

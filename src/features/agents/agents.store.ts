@@ -17,6 +17,11 @@ export interface StoredAgent {
   readonly restoredFrom: number | null;
 }
 
+/** Tells an agent from each that it was before; of one that was created again under its name it is another, too. */
+export const stampOf = ({ version, updatedAt }: Pick<StoredAgent, 'version' | 'updatedAt'>): string =>
+  `${version} ${updatedAt}`;
+export const stampedVersion = (stamp: string): number => Number.parseInt(stamp, 10);
+
 /** Who saves, and on top of which version; null: whatever is current. */
 interface Saving {
   readonly expectedVersion: number | null;
@@ -160,15 +165,16 @@ export const agentStore = defineStore((storage) => ({
   async versions(tenantId: string, name: string): Promise<readonly StoredAgent[]> {
     return (await versionRows(storage.db, tenantId, name).orderBy('version', 'desc').execute()).map(toAgent);
   },
-  /** Number of the current version for each name, null where there is none. */
-  async currentVersions(tenantId: string, names: readonly string[]): Promise<readonly (number | null)[]> {
-    const versions = new Map<string, number>();
+  /** Stamp of the current version for each name, null where there is none. */
+  async currentStamps(tenantId: string, names: readonly string[]): Promise<readonly (string | null)[]> {
+    const stamps = new Map<string, string>();
     for (const chunk of chunks(names)) {
-      const heads = storage.db.selectFrom('agents').select(['name', 'current_version']);
-      for (const row of await heads.where('tenant_id', '=', tenantId).where('name', 'in', chunk).execute())
-        versions.set(row.name, row.current_version);
+      const heads = currentRows(storage.db, tenantId).where('agent_versions.name', 'in', chunk).clearSelect();
+      const columns = ['agent_versions.name', 'agent_versions.version', 'agent_versions.updated_at'] as const;
+      for (const { name, version, updated_at: updatedAt } of await heads.select(columns).execute())
+        stamps.set(name, stampOf({ version, updatedAt }));
     }
-    return names.map((name) => versions.get(name) ?? null);
+    return names.map((name) => stamps.get(name) ?? null);
   },
   /** Version 1; null when the name is in use. */
   create: (tenantId: string, content: AgentContent, saving: Omit<Saving, 'expectedVersion'>) =>

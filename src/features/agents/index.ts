@@ -21,9 +21,11 @@ export { type AgentContent, wholeFlow } from './agents.content.ts';
 export { fieldErrors } from './agents.findings.ts';
 export type { AgentReferences } from './agents.rules.ts';
 export type { AgentDefinitionRequest } from './agents.schema.ts';
+export { stampedVersion } from './agents.store.ts';
 export { type CodeAgents, CodeAgentsError, loadCodeAgents, noCodeAgents } from './code-agents.ts';
 export type { PromptHistory } from './estimate.service.ts';
 export { type ExposedModels, isModelName } from './exposed-models.ts';
+
 export { compileOffline, type OfflineWorld, readDefinition } from './offline-agents.ts';
 export { estimatePrompt } from './prompt-estimate.ts';
 export { estimateTokens } from './token-count.ts';
@@ -77,7 +79,7 @@ export const agentsFeature = (deps: AgentsDeps) => {
   const { references, codeAgents } = deps;
   const store = deps.storage.stores(agentStore);
   const catalog = createAgentCatalog(store, codeAgents.contents, deps.skills);
-  const versions = deps.state.entries('agentVersions', { load: byTenant(store.currentVersions) });
+  const versions = deps.state.entries('agentVersions', { load: byTenant(store.currentStamps) });
   const models = createExposedModels(deps);
   const source = createAgentSource({ ...deps, catalog, versions, models, codeAgents: codeAgents.compiled });
   const estimate = estimateService({ ...deps, source });

@@ -13,7 +13,7 @@ import {
   type StoredModelCalls,
   textHash,
 } from '../../engine/record/index.ts';
-import type { AgentVariant, AgentVariants } from '../agents/index.ts';
+import { type AgentVariant, type AgentVariants, stampedVersion } from '../agents/index.ts';
 import { type RunRecords, type TreeMember, toRunRecord } from '../runs/index.ts';
 import type { SessionStore } from '../sessions/index.ts';
 import {
@@ -207,7 +207,8 @@ const definitionsOf = (variants: readonly AgentVariant[]): BundleDefinition[] =>
   const names = new Set([...definitions.values()].map(({ name }) => name));
   for (const { reached } of variants)
     for (const [name, content] of reached.agents)
-      if (!names.has(name)) add({ name, version: reached.versions.get(name) ?? 1, origin: 'database', content });
+      if (!names.has(name))
+        add({ name, version: stampedVersion(reached.stamps.get(name) ?? '1'), origin: 'database', content });
   return [...definitions.values()];
 };
 

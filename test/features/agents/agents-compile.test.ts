@@ -37,6 +37,16 @@ for (const ownsStore of [true, false])
       assert.equal((await refusal(world.compile('support'))).code, 'agent-not-found');
       await create(world, definition('support', { instructions: 'again' }));
       assert.equal((await world.compile('support')).instructions(null, {}), 'again');
+      const caller = definition('caller', { callableAgentNames: ['support'] });
+      await create(world, caller);
+      const reached = await world.compile('caller');
+      assert.equal(await world.compile('caller'), reached);
+      // Nobody compiles it in between, and its number is the same again.
+      await world.call('remove', { name: 'support' });
+      await create(world, definition('support', { instructions: 'anew' }));
+      const anew = await world.compile('support');
+      assert.deepEqual([anew.version, anew.instructions(null, {})], [1, 'anew']);
+      assert.notEqual(await world.compile('caller'), reached, 'nor is it reached as it was');
     },
   );
 
