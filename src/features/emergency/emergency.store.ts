@@ -74,13 +74,14 @@ export const emergencyStore = defineStore((storage) => ({
   /** Runs of these agents that were put off while they were stopped are due at once; `runHandlerKeys`: of their jobs. */
   async makeDue({ tenantId, agentName }: StopTarget, runHandlerKeys: readonly string[], now: number): Promise<void> {
     // An attempt that failed keeps its pause: only those that never began are put forward. Other jobs have times of
-    // their own, such as the next sweep.
+    // their own, such as the next sweep; so have runs that wait for a window of their flow, and say so.
     let held = storage.db
       .updateTable('jobs')
       .set({ scheduled_for: now })
       .where('status', '=', 'Pending')
       .where('handler_key', 'in', runHandlerKeys)
       .where('attempt', '=', 0)
+      .where('error_code', 'is', null)
       .where('scheduled_for', '>', now)
       // One that needs a place is let in at its own time, which is seconds away.
       .where('due_at', 'is', null);

@@ -48,6 +48,16 @@ forEachService(
   },
 );
 
+forEachService('FLOW throttle: the end of an emergency stop starts no run before its window', async (open) => {
+  const app = await open({ agents: throttled(1, null), clock: testClock({ at }) });
+  const ids = await enqueueAll(app, ['a', 'b']);
+  await eventually('the first has run', async () => (await getRun(app.client, ids[0] ?? '')).status === 'Completed');
+  await app.client.emergency.stop({ body: { scope: 'All', reason: 'A look at it' } });
+  await app.client.emergency.resume({ body: { scope: 'All' } });
+  const second = await jobOf(app, ids[1] ?? '');
+  assert.deepEqual([second.status, second.scheduledFor, second.errorCode], ['Pending', windows[0], 'flow-throttled']);
+});
+
 forEachService('FLOW throttle: windows that nobody used are not saved up', async (open) => {
   const app = await open({ agents: throttled(1, null), service: queueOnly, ...standing() });
   await enqueueAll(app, ['a']);
