@@ -18,6 +18,9 @@ const calledTools: Readonly<Record<string, Readonly<Record<string, unknown>>>> =
   'json-schema-2020-12-preservation': { json_schema_echo: {} },
 };
 
+/** Of the client that the authorization server of the suite knows, and where the service finds it. */
+export const clientSecret = { key: 'Service:McpSecrets:suite', value: 'pre-registered-secret' } as const;
+
 export const callsOf = (scenario: string): Readonly<Record<string, unknown>> =>
   calledTools[scenario] ?? (scenario.startsWith('auth/') ? { 'test-tool': {} } : {});
 

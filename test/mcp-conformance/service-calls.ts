@@ -9,10 +9,16 @@ export interface ApiReply<T> {
 }
 
 /** Asks the service that the suite talks to. Its caller is this machine, which needs no credential. */
-export const ask = async <T = unknown>(method: string, path: string, body?: unknown): Promise<ApiReply<T>> => {
+export const ask = async <T = unknown>(
+  method: string,
+  path: string,
+  body?: unknown,
+  headers: Readonly<Record<string, string>> = {},
+): Promise<ApiReply<T>> => {
   const response = await fetch(`${process.env[serviceVariable]}${path}`, {
     method,
-    ...(body === undefined ? {} : { headers: { 'content-type': 'application/json' }, body: JSON.stringify(body) }),
+    headers: body === undefined ? headers : { ...headers, 'content-type': 'application/json' },
+    ...(body === undefined ? {} : { body: JSON.stringify(body) }),
   });
   const text = await response.text();
   return {

@@ -7,7 +7,7 @@ import { parseArgs } from 'node:util';
 import { startProcess } from '../conformance/server.ts';
 import { answerScenarios } from './asked-scenarios.ts';
 import { startRelay } from './relay.ts';
-import { scriptFor } from './scenarios.ts';
+import { clientSecret, scriptFor } from './scenarios.ts';
 import { saveAgent, serviceVariable } from './service-calls.ts';
 import { type Check, checksIn, command, requiredScenarios, revisions, runSuite, type SuiteRun } from './suite.ts';
 
@@ -53,7 +53,10 @@ const counted = (results: string, required: readonly string[]): string => {
 
 const relay = await startRelay();
 process.env[serviceVariable] = relay.url;
-const service = await startProcess(folder, '', {});
+const service = await startProcess(folder, '', {
+  [clientSecret.key]: clientSecret.value,
+  'Service:Mcp:OAuthCallbackBaseUri': relay.url,
+});
 relay.use(service.url);
 
 const required = async (side: 'server' | 'client', where: readonly string[], limitMs: number): Promise<void> => {
