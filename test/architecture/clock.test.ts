@@ -24,6 +24,7 @@ const machineWaits: readonly string[] = [
   'src/engine/record/run-log.ts',
   'src/engine/tools/deadline.ts',
   'src/features/jobs/module-jobs.ts',
+  'src/features/mcp-servers/oauth/stored-grants.ts',
   'src/features/quotas/quota-admission.ts',
   'src/features/quotas/quota-allowances.ts',
   'src/features/retention/sweep-space.ts',

@@ -17,6 +17,7 @@ describe('the command line', () => {
       [
         'a2a.card',
         'a2a.call',
+        'mcpServers.oauthCallback',
         'mcpEndpoint.call',
         'mcpEndpoint.resource',
         'openAiModels.list',
