@@ -50,6 +50,9 @@ overHttp(
     await runJson(plain.client, 'helper', { message: `Hi ${marker}`, sessionId: 'gone' });
     await branch(plain.client, 'gone', 'branched', 1);
     await plain.client.sessions.remove({ params: { sessionId: 'gone' } });
+    const metadata = { note: marker };
+    const { body: conversation } = await plain.client.conversations.create({ body: { metadata } });
+    await plain.client.responses.create({ body: { model: 'helper', input: 'Hi', metadata } });
     await plain.close();
     const idle = await openWorld(open, null, { folder: plain.folder, service: { Scheduling: { RunWorker: false } } });
     const queued = await enqueue(idle.client, 'helper', `Later ${marker}`);
@@ -76,8 +79,9 @@ overHttp(
     assert.equal(counted.code, 1);
     assert.deepEqual([counted.report.left, counted.sum('rewritten')], [counted.sum('plain'), 0]);
     const untouched = counted.report.tables.filter(({ plain: found }) => found === 0).map(({ table }) => table);
-    // Of the steps of a turn nothing is left after it, and a store in a file has its keys beside it.
-    assert.deepEqual(untouched, ['run_steps', 'own_secrets']);
+    // Of the steps of a turn nothing is left after it, a store in a file has its keys beside it, and what servers of tools
+    // have granted is stored where there is a key alone.
+    assert.deepEqual(untouched, ['run_steps', 'own_secrets', 'mcp_grants', 'mcp_consents']);
     assert.ok(filesWithMarker(plain).length > 1, 'counting changes nothing');
 
     const first = await reencrypt(folder, plain, 'a', ['a'], '--compact');
@@ -96,6 +100,8 @@ overHttp(
     const app = await openWorld(open, { ActiveKeyId: 'b', Keys: { b: keys.b } }, { folder: plain.folder });
     assert.match(JSON.stringify(await followToEnd(app.client, queued)), new RegExp(`Later ${marker}`));
     await everythingIsRead(app, made.sessionRun, made.approvalId, made.attachmentId);
+    const kept = await app.client.conversations.get({ params: { conversationId: conversation.id } });
+    assert.deepEqual(kept.body.metadata, metadata);
   },
 );
 
