@@ -464,7 +464,7 @@ describe('MODEL-13 retries inside one call', () => {
   });
 
   test('the timeout covers them', async () => {
-    await using bench = await openBench({ settings: anthropic(5, 60) });
+    await using bench = await openBench({ settings: anthropic(5, 1000) });
     bench.simulator.enqueue({ fault: { kind: 'status', status: 529, headers: { 'retry-after': '30' } } });
     const { error } = await failureOf(bench.provider('anthropic').stream(call()));
     assert.equal(error.type, 'provider_timeout');
