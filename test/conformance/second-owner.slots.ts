@@ -19,6 +19,12 @@ export const refusals: Readonly<Record<string, readonly [status: number, code: s
   'sessions.branch body:newSessionId': [409, 'session-exists'],
 };
 
+/** Of operations that name the agent in the body. */
+const bodiesOfNobody: Readonly<Record<string, Body>> = {
+  'chatCompletions.create': { model: 'no-such-agent', messages: [{ role: 'user', content: 'x' }] },
+  'responses.create': { model: 'no-such-agent', input: 'x' },
+};
+
 const fill = (path: string, values: Readonly<Record<string, string>>): string =>
   path.replace(/\{(\w+)\}/g, (_braces, name: string) => encodeURIComponent(values[name] ?? '1'));
 
@@ -51,7 +57,7 @@ export const otherSlots = (document: Body, own: Readonly<Record<string, string>>
           // No agent of this name: only a key that is known to somebody is answered before that is told.
           add(`header:${name}`, 'keys', (key) => ({
             path: fill(path, {}),
-            body: smallestBody(document, operationId, schema, ''),
+            body: bodiesOfNobody[operationId] ?? smallestBody(document, operationId, schema, ''),
             headers: { [name]: key },
           }));
         if (place === 'query' && content['multipart/form-data'] !== undefined && kindOfMember(name) !== null)

@@ -319,8 +319,7 @@ rule(
     assertProblem(await api.post('/api/agents', undefined, form), 415, 'unsupported-media-type');
     assert.equal((await api.del(`/api/agents/${agent}`)).status, 204);
     assertProblem(await api.del(`/api/agents/${agent}`), 404, 'agent-not-found');
-    for (const path of ['/api/diagnostics', '/mcp', '/a2a', '/v1/models'])
-      assertProblem(await api.get(path), 404, 'not-found');
+    for (const path of ['/api/diagnostics', '/a2a']) assertProblem(await api.get(path), 404, 'not-found');
     const described = Object.keys((await api.get('/openapi.json')).body.paths);
     assert.ok(!described.some((path) => path.startsWith('/health') || path.startsWith('/docs')));
   },
