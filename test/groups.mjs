@@ -13,6 +13,11 @@ const ownProcess = /^\/\/ A process of its own: \S/m;
 const groupBytes = 120_000;
 /** Their tests start programs and wait for them: begun first, they are not what everybody waits for at the end. */
 const first = ['test/e2e/', 'test/cli/', 'test/tui/'];
+/**
+ * Their units of work on PostgreSQL have effects beside their stores, or say something: each loses its first attempt, as if
+ * another transaction had been in the way (`ACP_REPEAT_UNITS`, decision 148).
+ */
+const repeated = ['approvals', 'audit', 'emergency', 'tenants'].map((feature) => `test/features/${feature}/`);
 
 /** The test files below a folder, as paths from the root. */
 export const testFilesBelow = (root, folder) =>
@@ -21,9 +26,12 @@ export const testFilesBelow = (root, folder) =>
     .map((path) => join(folder, path).replaceAll('\\', '/'))
     .sort();
 
+const isRepeated = (file) => repeated.some((folder) => file.startsWith(folder));
+
 const rank = (file) => {
+  if (isRepeated(file)) return first.length;
   const position = first.findIndex((folder) => file.startsWith(folder));
-  return position < 0 ? first.length : position;
+  return position < 0 ? first.length + 1 : position;
 };
 
 /** The files of each process; in the order in which they are started. */
@@ -72,7 +80,8 @@ export const writeEntries = (root, folder, groups) => {
       return `suite(${JSON.stringify(file)}, ${JSON.stringify(url)});\n`;
     });
     const entry = join(folder, `${String(position + 1).padStart(3, '0')}.mjs`);
-    writeFileSync(entry, `${entryHead}${suites.join('')}`);
+    const repeats = files.some(isRepeated) ? "process.env.ACP_REPEAT_UNITS = '1';\n" : '';
+    writeFileSync(entry, `${entryHead}${repeats}${suites.join('')}`);
     return entry;
   });
 };

@@ -43,11 +43,15 @@ test('each test file is in one group, and one that asks for a process of its own
     'test/b/three.test.ts': '// A process of its own:\n',
     'test/e2e/four.test.ts': '',
     'test/five.test.ts': 'x'.repeat(200_000),
+    'test/features/audit/six.test.ts': '',
+    'test/features/tenants/seven.test.ts': '',
+    'test/features/auditors/eight.test.ts': '',
   });
   const files = testFilesBelow(root, 'test');
   assert.deepEqual(groupFiles(root, files), [
     ['test/e2e/four.test.ts'],
-    ['test/a/one.test.ts', 'test/b/three.test.ts'],
+    ['test/features/audit/six.test.ts', 'test/features/tenants/seven.test.ts'],
+    ['test/a/one.test.ts', 'test/b/three.test.ts', 'test/features/auditors/eight.test.ts'],
     ['test/a/two.test.ts'],
     ['test/five.test.ts'],
   ]);
@@ -72,4 +76,16 @@ test('files that share a process are suites by their path, hooks and failures in
   assert.match(told, /^▶ test\/first\.test\.ts\n {2}✔ is open\n✔ test\/first\.test\.ts\n/m);
   assert.match(told, /^▶ test\/second\.test\.ts\n {2}✔ is closed\n {2}✖ fails\n✖ test\/second\.test\.ts\n/m);
   assert.match(told, /^ℹ tests 3\nℹ suites 3\nℹ pass 2\nℹ fail 1\n/m);
+});
+
+test('units of work are repeated in the processes of the features that it matters for, and in no other', (t) => {
+  const told = (name: string) => `import { test } from 'node:test';
+    test('${name}: ' + (process.env.ACP_REPEAT_UNITS ?? 'once'), () => undefined);`;
+  const root = openRoot(t, {
+    'test/features/approvals/first.test.ts': told('first'),
+    'test/features/runs/second.test.ts': told('second'),
+  });
+  const output = runEntries(root);
+  assert.match(output, /✔ first: 1 /);
+  assert.match(output, /✔ second: once /);
 });

@@ -1,6 +1,6 @@
 import { after, test } from 'node:test';
 import { type Api, createApi } from './api.ts';
-import { chosenTarget, hasOwners, type OwnServer, type Settings, startServer } from './server.ts';
+import { chosenTarget, hasOwners, isShared, type OwnServer, type Settings, startServer } from './server.ts';
 
 export interface RuleOptions {
   /** Settings that the rule is about; a server that was started without them cannot be asked. */
@@ -51,7 +51,7 @@ export const rule = (
   { settings, shares = false, perProcess }: RuleOptions = {},
 ): void => {
   const skip =
-    chosen !== undefined && settings !== undefined
+    (chosen !== undefined || isShared()) && settings !== undefined
       ? `needs a server with ${Object.entries(settings)
           .map(([key, value]) => `${key}=${value}`)
           .join(', ')}`

@@ -7,6 +7,7 @@
  *   npm run test:contract -- --processes 4                         so many processes on one PostgreSQL database, behind a proxy
  *   npm run test:contract -- --second-tenant                       with a second tenant that tries every id it sees
  *   npm run test:contract -- --second-owner                        with owners of sessions, and a second one that does the same
+ *   npm run test:contract -- --shared-server                       one for all files: rules with settings of their own are left out
  *   npm run test:contract -- test/conformance/runs.conformance.ts  one area
  */
 import { spawn } from 'node:child_process';
@@ -28,6 +29,7 @@ const { values, positionals } = parseArgs({
     processes: { type: 'string' },
     'second-tenant': { type: 'boolean' },
     'second-owner': { type: 'boolean' },
+    'shared-server': { type: 'boolean' },
   },
 });
 
@@ -38,6 +40,7 @@ if (values.token !== undefined) env.ACP_CONFORMANCE_TOKEN = values.token;
 if (values.program !== undefined) env.ACP_CONFORMANCE_PROGRAM = values.program;
 
 if (values.processes !== undefined) env.ACP_CONFORMANCE_PROCESSES = values.processes;
+if (values['shared-server']) env.ACP_CONFORMANCE_SHARED = '1';
 
 const processes = Number(values.processes ?? 1);
 const folder = mkdtempSync(join(tmpdir(), 'acp-conformance-'));
@@ -127,10 +130,10 @@ const options = [
 ];
 let stopFleet = async () => undefined;
 try {
-  if (processes > 1) stopFleet = await startFleet();
+  if (processes > 1 || values['shared-server']) stopFleet = await startFleet();
   const failed = await node([...options, ...files]);
-  // What the suite proves is said by a run of all of it; with owners the rules that are about sharing are left out.
-  const isWhole = positionals.length === 0 && !values['second-owner'];
+  // What the suite proves is said by a run of all of it: with owners rules are left out, and so they are on a shared server.
+  const isWhole = positionals.length === 0 && !values['second-owner'] && !values['shared-server'];
   const incomplete = isWhole ? await node([join(root, 'test/conformance/report.ts'), ran]) : 0;
   const untried = watchers.reduce((sum, name) => sum + watcherReport(name), 0);
   await stopFleet();

@@ -96,8 +96,12 @@ const sharedServer = (): OwnServer | null => {
   const told = environment()['ACP_CONFORMANCE_FLEET'];
   if (told === undefined || told === '') return null;
   const { target, ...fleet }: SharedFleet = JSON.parse(told);
-  return serverOf(target, async () => undefined, fleet);
+  // One process has no others to be asked of.
+  return serverOf(target, async () => undefined, fleet.processUrls.length === 0 ? undefined : fleet);
 };
+
+/** True where all test files ask one server: a rule that needs another one is left out. */
+export const isShared = (): boolean => (environment()['ACP_CONFORMANCE_SHARED'] ?? '') !== '';
 
 /** True where a second owner watches: then sessions have owners, and nothing is everybody's. */
 export const hasOwners = (): boolean => (environment()['ACP_CONFORMANCE_SECOND_OWNER'] ?? '') !== '';

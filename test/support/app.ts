@@ -367,6 +367,12 @@ const scenario =
 /** One scenario for callers in process and over HTTP and for every store: all get the same answers. */
 export const forEachService = scenario(grounds(transports, testStores));
 
+/**
+ * The same where all is decided between the door and what the service calls, so that the store has no say: on the one that
+ * a service has by default. What of it is stored is read elsewhere on every store.
+ */
+export const forEachDoor = scenario(grounds(transports, [defaultStore]));
+
 /** The same for what a service leaves to the next one, on the stores that keep it. */
 export const forEachDurableService = scenario(grounds(transports, durableStores));
 

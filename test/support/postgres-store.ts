@@ -209,7 +209,7 @@ export const postgresStore: TestStore = {
     Persistence: {
       Provider: 'Postgres',
       // Each is a process of the server that reads the catalog of a new database: most of what a start costs there.
-      Postgres: { ConnectionString: urlOf(folder), SchemaName: schema, MaxConnections: 6 },
+      Postgres: { ConnectionString: urlOf(folder), SchemaName: schema, MaxConnections: 3 },
     },
   }),
   make(folder, content) {

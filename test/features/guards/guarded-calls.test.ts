@@ -1,6 +1,6 @@
 import assert from 'node:assert/strict';
 import { ToolError } from '../../../src/engine/tools/tool.ts';
-import { type AppSetup, forEachDurableService, type OpenApp } from '../../support/app.ts';
+import { type AppSetup, forEachDoor, type OpenApp } from '../../support/app.ts';
 import { fileOf } from '../attachments/files.ts';
 import { followToEnd, getRun, listRuns, refusal, runJson, runStream, start, tool } from '../runs/run-calls.ts';
 import { save, skill } from '../skills/skill-bodies.ts';
@@ -42,7 +42,7 @@ const openWith = (
   });
 };
 
-forEachDurableService('TOOL-11 GUARD-10 a tool result is inspected as a whole, before it is cut', async (open) => {
+forEachDoor('TOOL-11 GUARD-10 a tool result is inspected as a whole, before it is cut', async (open) => {
   const app = await openWith(open, 'look', async () => ({ text: `${'x'.repeat(500)} ${mail}`, more: [mail] }), {
     tool: { maxOutputBytes: 100 },
   });
@@ -56,82 +56,73 @@ forEachDurableService('TOOL-11 GUARD-10 a tool result is inspected as a whole, b
   await assertNowhere(app, mail);
 });
 
-forEachDurableService(
-  'GUARD-17 GUARD-18 a blocked tool result ends the run once its call is recorded',
-  async (open) => {
-    let calls = 0;
-    const app = await openWith(open, 'look', async () => `${'x'.repeat(++calls)} ${secret}`, {
-      agents: [
-        { name: 'helper', model: { ...local, allowConcurrentToolCalls: true }, toolNames: ['look'] },
-        { name: 'quiet', model: local, toolNames: ['look'] },
-      ],
-    });
-    app.simulator.enqueue(asksFor(call('look', {}, 'c1'), call('look', { n: 1 }, 'c2')));
-    const { runId, events } = await runStream(app.client, 'helper', { message: 'Hi', sessionId: 's' });
-    assert.deepEqual(findings(events), [['content.blocked', 'ToolResult', 'pattern', 'denied-term:0']], 'one of two');
-    assert.deepEqual(
-      ofType(events, 'tool.invoked').map((event) => event['result']),
-      [placeholder, placeholder],
-    );
-    const { body } = await app.client.runs.tools({ params: { runId } });
-    assert.deepEqual(
-      body.map(({ result, succeeded }) => [result, succeeded]),
-      [
-        [placeholder, true],
-        [placeholder, true],
-      ],
-    );
-    assert.equal((await getRun(app.client, runId)).error?.class, 'ContentBlocked');
-    assert.equal(app.simulator.requests.length, 1, 'the model is not called again');
-    assert.equal((await audited(app)).length, 1);
-    await assertNowhere(app, secret);
-  },
-);
+forEachDoor('GUARD-17 GUARD-18 a blocked tool result ends the run once its call is recorded', async (open) => {
+  let calls = 0;
+  const app = await openWith(open, 'look', async () => `${'x'.repeat(++calls)} ${secret}`, {
+    agents: [
+      { name: 'helper', model: { ...local, allowConcurrentToolCalls: true }, toolNames: ['look'] },
+      { name: 'quiet', model: local, toolNames: ['look'] },
+    ],
+  });
+  app.simulator.enqueue(asksFor(call('look', {}, 'c1'), call('look', { n: 1 }, 'c2')));
+  const { runId, events } = await runStream(app.client, 'helper', { message: 'Hi', sessionId: 's' });
+  assert.deepEqual(findings(events), [['content.blocked', 'ToolResult', 'pattern', 'denied-term:0']], 'one of two');
+  assert.deepEqual(
+    ofType(events, 'tool.invoked').map((event) => event['result']),
+    [placeholder, placeholder],
+  );
+  const { body } = await app.client.runs.tools({ params: { runId } });
+  assert.deepEqual(
+    body.map(({ result, succeeded }) => [result, succeeded]),
+    [
+      [placeholder, true],
+      [placeholder, true],
+    ],
+  );
+  assert.equal((await getRun(app.client, runId)).error?.class, 'ContentBlocked');
+  assert.equal(app.simulator.requests.length, 1, 'the model is not called again');
+  assert.equal((await audited(app)).length, 1);
+  await assertNowhere(app, secret);
+});
 
-forEachDurableService(
-  'GUARD-5 what a failing tool says is inspected as well, and what it threw is not logged',
-  async (open) => {
-    const app = await openWith(open, 'look', async () => {
-      throw new ToolError(`Ask ${mail}`);
-    });
-    app.simulator.enqueue(asksFor(call('look')), says('Failed.'));
-    const { events } = await runStream(app.client, 'helper', 'Hi');
-    assert.equal(ofType(events, 'tool.failed')[0]?.['error'], 'Ask [redacted]');
-    assert.match(sent(app), /Ask \[redacted\]/);
+forEachDoor('GUARD-5 what a failing tool says is inspected as well, and what it threw is not logged', async (open) => {
+  const app = await openWith(open, 'look', async () => {
+    throw new ToolError(`Ask ${mail}`);
+  });
+  app.simulator.enqueue(asksFor(call('look')), says('Failed.'));
+  const { events } = await runStream(app.client, 'helper', 'Hi');
+  assert.equal(ofType(events, 'tool.failed')[0]?.['error'], 'Ask [redacted]');
+  assert.match(sent(app), /Ask \[redacted\]/);
+  await assertNowhere(app, mail);
+});
+
+forEachDoor('GUARD-9 a mask of arguments changes what is recorded and streamed; the tool gets them', async (open) => {
+  const got: unknown[] = [];
+  const app = await openWith(open, 'send', async (args) => {
+    got.push(args);
+    // What another process would go on with, while the call is made.
     await assertNowhere(app, mail);
-  },
-);
+    assert.match(await app.store.text(), /redacted/);
+    return 'sent';
+  });
+  const args = { to: [mail], card: 4_111_111_111_111_111, note: 'a\\u0040b', count: 3 };
+  app.simulator.enqueue(asksFor(call('send', args)), says('Done.'));
+  const { runId, events } = await runStream(app.client, 'helper', { message: 'Hi', sessionId: 's' });
+  const kept = { to: ['[redacted]'], card: '[redacted]', note: 'a\\u0040b', count: 3 };
+  assert.deepEqual(got, [args]);
+  assert.deepEqual(ofType(events, 'tool.invoking')[0]?.['arguments'], kept);
+  assert.deepEqual(findings(events), [
+    ['content.masked', 'ModelOutput', 'pattern', 'pii:Email'],
+    ['content.masked', 'ModelOutput', 'pattern', 'pii:CreditCard'],
+  ]);
+  const { body } = await app.client.runs.tools({ params: { runId } });
+  assert.deepEqual(JSON.parse(body[0]?.arguments ?? ''), kept);
+  assert.ok(!sent(app).includes(mail), 'nor does the model read them again');
+  await assertNowhere(app, mail);
+  await assertNowhere(app, '4111111111111111');
+});
 
-forEachDurableService(
-  'GUARD-9 a mask of arguments changes what is recorded and streamed; the tool gets them',
-  async (open) => {
-    const got: unknown[] = [];
-    const app = await openWith(open, 'send', async (args) => {
-      got.push(args);
-      // What another process would go on with, while the call is made.
-      await assertNowhere(app, mail);
-      assert.match(await app.store.text(), /redacted/);
-      return 'sent';
-    });
-    const args = { to: [mail], card: 4_111_111_111_111_111, note: 'a\\u0040b', count: 3 };
-    app.simulator.enqueue(asksFor(call('send', args)), says('Done.'));
-    const { runId, events } = await runStream(app.client, 'helper', { message: 'Hi', sessionId: 's' });
-    const kept = { to: ['[redacted]'], card: '[redacted]', note: 'a\\u0040b', count: 3 };
-    assert.deepEqual(got, [args]);
-    assert.deepEqual(ofType(events, 'tool.invoking')[0]?.['arguments'], kept);
-    assert.deepEqual(findings(events), [
-      ['content.masked', 'ModelOutput', 'pattern', 'pii:Email'],
-      ['content.masked', 'ModelOutput', 'pattern', 'pii:CreditCard'],
-    ]);
-    const { body } = await app.client.runs.tools({ params: { runId } });
-    assert.deepEqual(JSON.parse(body[0]?.arguments ?? ''), kept);
-    assert.ok(!sent(app).includes(mail), 'nor does the model read them again');
-    await assertNowhere(app, mail);
-    await assertNowhere(app, '4111111111111111');
-  },
-);
-
-forEachDurableService(
+forEachDoor(
   'GUARD-9 every string of the arguments, and every name that the tool does not declare, is inspected as the model’s, with the tool’s name',
   async (open) => {
     const recorder = recordingGuard();
@@ -161,7 +152,7 @@ forEachDurableService(
   },
 );
 
-forEachDurableService('GUARD-11 a blocked child fails, and its caller reads a tool error and goes on', async (open) => {
+forEachDoor('GUARD-11 a blocked child fails, and its caller reads a tool error and goes on', async (open) => {
   const script = [
     { when: { model: 'boss', tool: 'call_child' }, reply: { text: 'It said: {{last}}' } },
     { when: { model: 'boss' }, reply: { toolCalls: [{ name: 'call_child', arguments: { message: 'Go' } }] } },
@@ -187,7 +178,7 @@ forEachDurableService('GUARD-11 a blocked child fails, and its caller reads a to
   await assertNowhere(app, secret);
 });
 
-forEachDurableService('RUN-32 GUARD-5 results of the client’s program are inspected', async (open) => {
+forEachDoor('RUN-32 GUARD-5 results of the client’s program are inspected', async (open) => {
   const recorder = recordingGuard();
   const app = await openWith(open, 'ask', async () => '', {
     module: {
@@ -216,7 +207,7 @@ forEachDurableService('RUN-32 GUARD-5 results of the client’s program are insp
   await assertNowhere(app, mail);
 });
 
-forEachDurableService(
+forEachDoor(
   'APPR-17 GUARD-5 reasons are inspected, and a waiting call is shown and made as it is kept',
   async (open) => {
     const got: unknown[] = [];
@@ -267,41 +258,38 @@ forEachDurableService(
   },
 );
 
-forEachDurableService(
-  'GUARD-23 a reason in the mailbox is inspected with its decision, outside of a run',
-  async (open) => {
-    const app = await openWith(open, 'send', async () => 'sent', { tool: { requiresApproval: true } });
-    app.simulator.enqueue(asksFor(call('send')), says('A pity.'));
-    const reply = await start(
-      app.client,
-      'helper',
-      { message: 'Hi', sessionId: 's' },
-      { headers: { prefer: 'respond-async' } },
-    );
-    assert.equal(reply.status, 202);
-    await followToEnd(app.client, reply.body.runId);
-    const [row] = (await app.client.approvals.list({ query: {} })).body;
-    const decide = (reason: string) =>
-      app.client.approvals.decide({ params: { id: row?.id ?? '' }, body: { approved: false, reason } });
-    const problem = await refusal(decide(secret));
-    assert.deepEqual(
-      [problem.status, problem.code, problem.errorType, problem.guardName, problem.ruleName],
-      [422, 'content-blocked', 'content_blocked', 'pattern', 'denied-term:0'],
-    );
-    assert.deepEqual(await audited(app), [
-      [`request:${problem.requestId}`, { source: 'UserMessage', guardName: 'pattern', ruleName: 'denied-term:0' }],
-    ]);
-    const { body: decided } = await decide(`Ask ${mail}`);
-    assert.deepEqual([decided.status, decided.reason], ['Rejected', 'Ask [redacted]']);
-    await followToEnd(app.client, decided.continuationRunId ?? '');
-    assert.match(sent(app), /Not approved: Ask \[redacted\]/);
-    await app.close();
-    await assertNowhere(app, secret);
-    await assertNowhere(app, mail);
-  },
-);
+forEachDoor('GUARD-23 a reason in the mailbox is inspected with its decision, outside of a run', async (open) => {
+  const app = await openWith(open, 'send', async () => 'sent', { tool: { requiresApproval: true } });
+  app.simulator.enqueue(asksFor(call('send')), says('A pity.'));
+  const reply = await start(
+    app.client,
+    'helper',
+    { message: 'Hi', sessionId: 's' },
+    { headers: { prefer: 'respond-async' } },
+  );
+  assert.equal(reply.status, 202);
+  await followToEnd(app.client, reply.body.runId);
+  const [row] = (await app.client.approvals.list({ query: {} })).body;
+  const decide = (reason: string) =>
+    app.client.approvals.decide({ params: { id: row?.id ?? '' }, body: { approved: false, reason } });
+  const problem = await refusal(decide(secret));
+  assert.deepEqual(
+    [problem.status, problem.code, problem.errorType, problem.guardName, problem.ruleName],
+    [422, 'content-blocked', 'content_blocked', 'pattern', 'denied-term:0'],
+  );
+  assert.deepEqual(await audited(app), [
+    [`request:${problem.requestId}`, { source: 'UserMessage', guardName: 'pattern', ruleName: 'denied-term:0' }],
+  ]);
+  const { body: decided } = await decide(`Ask ${mail}`);
+  assert.deepEqual([decided.status, decided.reason], ['Rejected', 'Ask [redacted]']);
+  await followToEnd(app.client, decided.continuationRunId ?? '');
+  assert.match(sent(app), /Not approved: Ask \[redacted\]/);
+  await app.close();
+  await assertNowhere(app, secret);
+  await assertNowhere(app, mail);
+});
 
-forEachDurableService('SKILL-26 instructions and resources of skills are inspected as such', async (open) => {
+forEachDoor('SKILL-26 instructions and resources of skills are inspected as such', async (open) => {
   const recorder = recordingGuard();
   const app = await open({ simulator: {}, service: guarded, module: { guards: [recorder.guard] } });
   await save(
@@ -321,67 +309,61 @@ forEachDurableService('SKILL-26 instructions and resources of skills are inspect
   );
 });
 
-forEachDurableService(
-  'GUARD-5 GUARD-7 texts that are attached are inspected in every turn that sends them',
-  async (open) => {
-    const app = await open({ simulator: {}, service: guarded, agents: [{ name: 'helper', model: local }] });
-    const upload = async (content: string, name: string) =>
-      (await app.client.attachments.upload({ query: {}, file: fileOf(content, name) })).body.id;
-    const letter = await upload(`Dear ${mail}`, `to ${mail}.txt`);
-    app.simulator.enqueue(says('Read.'), says('Again.'));
-    const { events } = await runStream(app.client, 'helper', {
-      message: 'Hi',
-      attachmentIds: [letter],
-      sessionId: 's',
-    });
-    assert.deepEqual(findings(events), [
-      ['content.masked', 'Document', 'pattern', 'pii:Email'],
-      ['content.masked', 'Document', 'pattern', 'pii:Email'],
-    ]);
-    assert.match(sent(app), /to \[redacted\].*Dear \[redacted\]/);
-    await runJson(app.client, 'helper', { message: 'And?', sessionId: 's' });
-    assert.match(sent(app), /Dear \[redacted\]/);
-    assert.ok(!sent(app).includes(mail));
-    const plan = await upload(`The plan of ${secret}`, 'plan.txt');
-    const problem = await refusal(runJson(app.client, 'helper', { message: 'Hi', attachmentIds: [plan] }));
-    assert.deepEqual([problem.code, problem.ruleName], ['content-blocked', 'denied-term:0']);
-  },
-);
+forEachDoor('GUARD-5 GUARD-7 texts that are attached are inspected in every turn that sends them', async (open) => {
+  const app = await open({ simulator: {}, service: guarded, agents: [{ name: 'helper', model: local }] });
+  const upload = async (content: string, name: string) =>
+    (await app.client.attachments.upload({ query: {}, file: fileOf(content, name) })).body.id;
+  const letter = await upload(`Dear ${mail}`, `to ${mail}.txt`);
+  app.simulator.enqueue(says('Read.'), says('Again.'));
+  const { events } = await runStream(app.client, 'helper', {
+    message: 'Hi',
+    attachmentIds: [letter],
+    sessionId: 's',
+  });
+  assert.deepEqual(findings(events), [
+    ['content.masked', 'Document', 'pattern', 'pii:Email'],
+    ['content.masked', 'Document', 'pattern', 'pii:Email'],
+  ]);
+  assert.match(sent(app), /to \[redacted\].*Dear \[redacted\]/);
+  await runJson(app.client, 'helper', { message: 'And?', sessionId: 's' });
+  assert.match(sent(app), /Dear \[redacted\]/);
+  assert.ok(!sent(app).includes(mail));
+  const plan = await upload(`The plan of ${secret}`, 'plan.txt');
+  const problem = await refusal(runJson(app.client, 'helper', { message: 'Hi', attachmentIds: [plan] }));
+  assert.deepEqual([problem.code, problem.ruleName], ['content-blocked', 'denied-term:0']);
+});
 
-forEachDurableService(
-  'GUARD-6 a summary and a judge’s feedback are what a model writes, and are inspected',
-  async (open) => {
-    const app = await open({
-      simulator: {},
-      service: guarded,
-      agents: [
-        {
-          name: 'helper',
-          model: local,
-          compaction: { strategy: 'Summarization', triggerMessages: 3, minimumPreservedGroups: 1 },
-        },
-        {
-          name: 'looped',
-          model: local,
-          harness: { disableModes: true, loop: { criteria: [{ kind: 'aiJudge', judgeCriteria: ['good'] }] } },
-        },
-      ],
-    });
-    app.simulator.enqueue(says('One.'), says(`They wrote to ${mail}`), says('Two.'));
-    await runJson(app.client, 'helper', { message: 'Hi', sessionId: 's' });
-    await runJson(app.client, 'helper', { message: 'And?', sessionId: 's' });
-    assert.match(sent(app), /They wrote to \[redacted\]/);
-    app.simulator.enqueue(says(`It was ${secret}`));
-    const problem = await refusal(runJson(app.client, 'helper', { message: 'So?', sessionId: 's' }));
-    assert.equal(problem.code, 'content-blocked', 'not: the summary failed, so the history is sent as it is');
-    app.simulator.enqueue(says('Draft.'), says('{"met":false,"feedback":"mention \\u0050roject Zeus"}'));
-    assert.equal((await refusal(runJson(app.client, 'looped', 'Hi'))).code, 'content-blocked');
-    await assertNowhere(app, secret);
-    await assertNowhere(app, mail);
-  },
-);
+forEachDoor('GUARD-6 a summary and a judge’s feedback are what a model writes, and are inspected', async (open) => {
+  const app = await open({
+    simulator: {},
+    service: guarded,
+    agents: [
+      {
+        name: 'helper',
+        model: local,
+        compaction: { strategy: 'Summarization', triggerMessages: 3, minimumPreservedGroups: 1 },
+      },
+      {
+        name: 'looped',
+        model: local,
+        harness: { disableModes: true, loop: { criteria: [{ kind: 'aiJudge', judgeCriteria: ['good'] }] } },
+      },
+    ],
+  });
+  app.simulator.enqueue(says('One.'), says(`They wrote to ${mail}`), says('Two.'));
+  await runJson(app.client, 'helper', { message: 'Hi', sessionId: 's' });
+  await runJson(app.client, 'helper', { message: 'And?', sessionId: 's' });
+  assert.match(sent(app), /They wrote to \[redacted\]/);
+  app.simulator.enqueue(says(`It was ${secret}`));
+  const problem = await refusal(runJson(app.client, 'helper', { message: 'So?', sessionId: 's' }));
+  assert.equal(problem.code, 'content-blocked', 'not: the summary failed, so the history is sent as it is');
+  app.simulator.enqueue(says('Draft.'), says('{"met":false,"feedback":"mention \\u0050roject Zeus"}'));
+  assert.equal((await refusal(runJson(app.client, 'looped', 'Hi'))).code, 'content-blocked');
+  await assertNowhere(app, secret);
+  await assertNowhere(app, mail);
+});
 
-forEachDurableService('GUARD-5 what a module’s criterion tells the model is inspected as Unknown', async (open) => {
+forEachDoor('GUARD-5 what a module’s criterion tells the model is inspected as Unknown', async (open) => {
   const recorder = recordingGuard(({ text }) =>
     text.includes('Zeus') ? { decision: 'Mask', text: 'again', rules: ['r'] } : { decision: 'Allow' },
   );
@@ -401,7 +383,7 @@ forEachDurableService('GUARD-5 what a module’s criterion tells the model is in
   await assertNowhere(app, secret);
 });
 
-forEachDurableService('GUARD-5 what the agent remembers is inspected when it comes back', async (open) => {
+forEachDoor('GUARD-5 what the agent remembers is inspected when it comes back', async (open) => {
   const app = await open({
     simulator: {},
     service: guarded,
@@ -417,7 +399,7 @@ forEachDurableService('GUARD-5 what the agent remembers is inspected when it com
   assert.ok(!sent(app).includes(mail));
 });
 
-forEachDurableService('GUARD-14 what the agent writes into its memory is kept masked', async (open) => {
+forEachDoor('GUARD-14 what the agent writes into its memory is kept masked', async (open) => {
   const app = await open({
     simulator: {},
     service: guarded,
@@ -433,7 +415,7 @@ forEachDurableService('GUARD-14 what the agent writes into its memory is kept ma
   await assertNowhere(app, mail);
 });
 
-forEachDurableService('GUARD-5 GUARD-9 searches of the provider are told once they were inspected', async (open) => {
+forEachDoor('GUARD-5 GUARD-9 searches of the provider are told once they were inspected', async (open) => {
   const model = { provider: 'anthropic', model: 'claude-sonnet-4-5' };
   const app = await open({ simulator: {}, service: guarded, agents: [{ name: 'fan', model, harness: {} }] });
   const search = (query: string, title: string) => ({

@@ -1,5 +1,5 @@
 import assert from 'node:assert/strict';
-import { forEachDurableService, forEachServiceInFile, overHttp } from '../../support/app.ts';
+import { forEachDoor, forEachServiceInFile, overHttp } from '../../support/app.ts';
 import {
   enqueue,
   eventsOf,
@@ -105,43 +105,40 @@ overHttp('GUARD-18 the answer to a blocked run names it', async (open) => {
   });
 });
 
-forEachDurableService(
-  'GUARD-14 SESS-9 a mask is all that model, history, input, events and answer have',
-  async (open) => {
-    const app = await open({ simulator: {}, service: guarded, agents: [helper] });
-    app.simulator.enqueue(says('I wrote to ', 'jo@exam', 'ple.com.'));
-    const { runId, events } = await runStream(app.client, 'helper', {
-      message: `Write to ${mail}!`,
-      documents: [{ name: 'list of jo@example.com', content: `${mail} and 192.0.2.7` }],
-      sessionId: 's',
-    });
-    assert.deepEqual(findings(events), [
-      ['content.masked', 'UserMessage', 'pattern', 'pii:Email'],
-      ['content.masked', 'Document', 'pattern', 'pii:Email'],
-      ['content.masked', 'Document', 'pattern', 'pii:IpAddress'],
-      ['content.masked', 'Document', 'pattern', 'pii:Email'],
-      ['content.masked', 'ModelOutput', 'pattern', 'pii:Email'],
-    ]);
-    assert.equal(events.at(-1)?.['output'], 'I wrote to [redacted].');
-    assert.equal(
-      ofType(events, 'message.delta')
-        .map((event) => event['text'])
-        .join(''),
-      'I wrote to [redacted].',
-      'GUARD-25',
-    );
-    assert.equal(ofType(events, 'message.completed')[0]?.['text'], 'I wrote to [redacted].');
-    assert.match(sent(app), /Write to \[redacted\]!/);
-    assert.ok(!sent(app).includes(mail));
-    const { body: history } = await app.client.sessions.get({ params: { sessionId: 's' } });
-    assert.match(JSON.stringify(history), /Write to \[redacted\]!.*I wrote to \[redacted\]\./s, 'SESS-9');
-    assert.deepEqual(eventsOf(await readEvents(app.client, runId)), events);
-    assert.deepEqual(await audited(app), [], 'GUARD-23 masks are not audited');
-    await assertNowhere(app, mail);
-  },
-);
+forEachDoor('GUARD-14 SESS-9 a mask is all that model, history, input, events and answer have', async (open) => {
+  const app = await open({ simulator: {}, service: guarded, agents: [helper] });
+  app.simulator.enqueue(says('I wrote to ', 'jo@exam', 'ple.com.'));
+  const { runId, events } = await runStream(app.client, 'helper', {
+    message: `Write to ${mail}!`,
+    documents: [{ name: 'list of jo@example.com', content: `${mail} and 192.0.2.7` }],
+    sessionId: 's',
+  });
+  assert.deepEqual(findings(events), [
+    ['content.masked', 'UserMessage', 'pattern', 'pii:Email'],
+    ['content.masked', 'Document', 'pattern', 'pii:Email'],
+    ['content.masked', 'Document', 'pattern', 'pii:IpAddress'],
+    ['content.masked', 'Document', 'pattern', 'pii:Email'],
+    ['content.masked', 'ModelOutput', 'pattern', 'pii:Email'],
+  ]);
+  assert.equal(events.at(-1)?.['output'], 'I wrote to [redacted].');
+  assert.equal(
+    ofType(events, 'message.delta')
+      .map((event) => event['text'])
+      .join(''),
+    'I wrote to [redacted].',
+    'GUARD-25',
+  );
+  assert.equal(ofType(events, 'message.completed')[0]?.['text'], 'I wrote to [redacted].');
+  assert.match(sent(app), /Write to \[redacted\]!/);
+  assert.ok(!sent(app).includes(mail));
+  const { body: history } = await app.client.sessions.get({ params: { sessionId: 's' } });
+  assert.match(JSON.stringify(history), /Write to \[redacted\]!.*I wrote to \[redacted\]\./s, 'SESS-9');
+  assert.deepEqual(eventsOf(await readEvents(app.client, runId)), events);
+  assert.deepEqual(await audited(app), [], 'GUARD-23 masks are not audited');
+  await assertNowhere(app, mail);
+});
 
-forEachDurableService('GUARD-25 GUARD-19 a blocked answer that was held back reached nobody', async (open) => {
+forEachDoor('GUARD-25 GUARD-19 a blocked answer that was held back reached nobody', async (open) => {
   const app = await open({ simulator: {}, service: guarded, agents: [helper] });
   app.simulator.enqueue({
     answer: { reasoning: ['Hm.'], text: ['It is about Pro', 'ject Ze', 'us.'], usage: { input: 3, output: 2 } },
@@ -168,37 +165,34 @@ forEachDurableService('GUARD-25 GUARD-19 a blocked answer that was held back rea
   assert.equal(JSON.stringify(frames).toLowerCase().includes('zeus'), false);
 });
 
-forEachDurableService(
-  'GUARD-26 without buffering deltas go out at once and are recorded without text',
-  async (open) => {
-    const app = await open({
-      simulator: {},
-      service: {
-        ContentGuard: { BufferStreamingOutput: false, Pattern: pattern },
-        RunRecording: { RecordMessageDeltas: true },
-      },
-      agents: [helper],
-    });
-    const deltasOf = (events: Parameters<typeof ofType>[0]) =>
-      ofType(events, 'message.delta').map((event) => event['text'] as string | null);
-    app.simulator.enqueue(says('Mail jo@exam', 'ple.com'), says(`About ${secret}`));
-    const masked = await runStream(app.client, 'helper', 'Hi');
-    assert.equal(deltasOf(masked.events).join(''), `Mail ${mail}`, 'what was sent cannot be taken back');
-    assert.equal(ofType(masked.events, 'message.completed')[0]?.['text'], 'Mail [redacted]');
-    assert.equal(masked.events.at(-1)?.['output'], 'Mail [redacted]');
-    assert.deepEqual(findings(masked.events), [['content.masked', 'ModelOutput', 'pattern', 'pii:Email']]);
-    const blocked = await runStream(app.client, 'helper', 'Hi');
-    assert.equal(deltasOf(blocked.events).join(''), `About ${secret}`);
-    assert.equal(ofType(blocked.events, 'message.completed')[0]?.['text'], placeholder);
-    assert.equal(blocked.frames.at(-2)?.event, 'error');
-    for (const { runId } of [masked, blocked])
-      assert.deepEqual(new Set(deltasOf(eventsOf(await readEvents(app.client, runId)))), new Set([null]));
-    await assertNowhere(app, secret);
-    await assertNowhere(app, mail);
-  },
-);
+forEachDoor('GUARD-26 without buffering deltas go out at once and are recorded without text', async (open) => {
+  const app = await open({
+    simulator: {},
+    service: {
+      ContentGuard: { BufferStreamingOutput: false, Pattern: pattern },
+      RunRecording: { RecordMessageDeltas: true },
+    },
+    agents: [helper],
+  });
+  const deltasOf = (events: Parameters<typeof ofType>[0]) =>
+    ofType(events, 'message.delta').map((event) => event['text'] as string | null);
+  app.simulator.enqueue(says('Mail jo@exam', 'ple.com'), says(`About ${secret}`));
+  const masked = await runStream(app.client, 'helper', 'Hi');
+  assert.equal(deltasOf(masked.events).join(''), `Mail ${mail}`, 'what was sent cannot be taken back');
+  assert.equal(ofType(masked.events, 'message.completed')[0]?.['text'], 'Mail [redacted]');
+  assert.equal(masked.events.at(-1)?.['output'], 'Mail [redacted]');
+  assert.deepEqual(findings(masked.events), [['content.masked', 'ModelOutput', 'pattern', 'pii:Email']]);
+  const blocked = await runStream(app.client, 'helper', 'Hi');
+  assert.equal(deltasOf(blocked.events).join(''), `About ${secret}`);
+  assert.equal(ofType(blocked.events, 'message.completed')[0]?.['text'], placeholder);
+  assert.equal(blocked.frames.at(-2)?.event, 'error');
+  for (const { runId } of [masked, blocked])
+    assert.deepEqual(new Set(deltasOf(eventsOf(await readEvents(app.client, runId)))), new Set([null]));
+  await assertNowhere(app, secret);
+  await assertNowhere(app, mail);
+});
 
-forEachDurableService('GUARD-28 reasoning is inspected and held back as the text is', async (open) => {
+forEachDoor('GUARD-28 reasoning is inspected and held back as the text is', async (open) => {
   const app = await open({
     simulator: {},
     service: { ...guarded, RunRecording: { RecordReasoningDeltas: true } },
@@ -222,7 +216,7 @@ forEachDurableService('GUARD-28 reasoning is inspected and held back as the text
   await assertNowhere(app, secret);
 });
 
-forEachDurableService(
+forEachDoor(
   'GUARD-21 GUARD-7 a blocked turn leaves the history as it was; earlier turns are not inspected again',
   async (open) => {
     const recorder = recordingGuard();
@@ -254,7 +248,7 @@ forEachDurableService(
   },
 );
 
-forEachDurableService('GUARD-22 a 422 frees the idempotency key', async (open) => {
+forEachDoor('GUARD-22 a 422 frees the idempotency key', async (open) => {
   const app = await open({ simulator: {}, service: guarded, agents: [helper] });
   app.simulator.enqueue(says(secret), says('Hello.'));
   const headers = { 'idempotency-key': 'k-1' };
@@ -265,7 +259,7 @@ forEachDurableService('GUARD-22 a 422 frees the idempotency key', async (open) =
   assert.equal((await runJson(app.client, 'helper', 'Hi', { headers })).headers['idempotency-replayed'], 'true');
 });
 
-forEachDurableService('GUARD-17 a block asks no fallback and does not retry a queued run', async (open) => {
+forEachDoor('GUARD-17 a block asks no fallback and does not retry a queued run', async (open) => {
   const app = await open({
     simulator: {},
     service: { ...guarded, AsyncRun: { MaxAttempts: 3 } },
@@ -282,7 +276,7 @@ forEachDurableService('GUARD-17 a block asks no fallback and does not retry a qu
   await assertNowhere(app, secret);
 });
 
-forEachDurableService('GUARD-5 GUARD-6 a direction that is off passes as it is', async (open) => {
+forEachDoor('GUARD-5 GUARD-6 a direction that is off passes as it is', async (open) => {
   const recorder = recordingGuard();
   const app = await open({
     simulator: {},
@@ -295,39 +289,36 @@ forEachDurableService('GUARD-5 GUARD-6 a direction that is off passes as it is',
   assert.deepEqual(texts(recorder.seen), [['ModelOutput', 'Hello.']]);
 });
 
-forEachDurableService(
-  'GUARD-5 GUARD-8 values for placeholders are the caller’s text, the definition’s are not',
-  async (open) => {
-    const recorder = recordingGuard(({ text }) =>
-      text === 'Bob' ? { decision: 'Mask', text: 'X', rules: ['name'] } : { decision: 'Allow' },
-    );
-    const app = await open({
-      simulator: {},
-      module: { guards: [recorder.guard] },
-      agents: [
-        {
-          ...helper,
-          instructions: 'You help {{who}} with {{what}}.',
-          parameters: [
-            { name: 'who', kind: 'Text', defaultValue: 'Ada' },
-            { name: 'what', kind: 'Text', defaultValue: 'sums' },
-          ],
-        },
-      ],
-    });
-    app.simulator.enqueue(says('Hello.'));
-    await runJson(app.client, 'helper', { message: 'Hi', parameters: { who: 'Bob' } });
-    assert.match(sent(app), /You help X with sums\./);
-    assert.deepEqual(texts(recorder.seen), [
-      ['UserMessage', 'Hi'],
-      ['UserMessage', 'Bob'],
-      ['ModelOutput', 'Hello.'],
-    ]);
-    await assertNowhere(app, 'Bob');
-  },
-);
+forEachDoor('GUARD-5 GUARD-8 values for placeholders are the caller’s text, the definition’s are not', async (open) => {
+  const recorder = recordingGuard(({ text }) =>
+    text === 'Bob' ? { decision: 'Mask', text: 'X', rules: ['name'] } : { decision: 'Allow' },
+  );
+  const app = await open({
+    simulator: {},
+    module: { guards: [recorder.guard] },
+    agents: [
+      {
+        ...helper,
+        instructions: 'You help {{who}} with {{what}}.',
+        parameters: [
+          { name: 'who', kind: 'Text', defaultValue: 'Ada' },
+          { name: 'what', kind: 'Text', defaultValue: 'sums' },
+        ],
+      },
+    ],
+  });
+  app.simulator.enqueue(says('Hello.'));
+  await runJson(app.client, 'helper', { message: 'Hi', parameters: { who: 'Bob' } });
+  assert.match(sent(app), /You help X with sums\./);
+  assert.deepEqual(texts(recorder.seen), [
+    ['UserMessage', 'Hi'],
+    ['UserMessage', 'Bob'],
+    ['ModelOutput', 'Hello.'],
+  ]);
+  await assertNowhere(app, 'Bob');
+});
 
-forEachDurableService('GUARD-29 RUN-68 a structured answer is judged as the client gets it', async (open) => {
+forEachDoor('GUARD-29 RUN-68 a structured answer is judged as the client gets it', async (open) => {
   const schema = { type: 'object', properties: { to: { type: 'string', maxLength: 12 } } };
   const app = await open({
     simulator: {},
@@ -344,7 +335,7 @@ forEachDurableService('GUARD-29 RUN-68 a structured answer is judged as the clie
   await assertNowhere(app, mail);
 });
 
-forEachDurableService(
+forEachDoor(
   'AGENT-26 the response cache has no answer that a guard has changed, and a hit is inspected',
   async (open) => {
     const cached = { ...local, responseCache: { enabled: true } };
@@ -368,7 +359,7 @@ forEachDurableService(
   },
 );
 
-forEachDurableService('RUN-54 a replay is inspected by the guards of today', async (open) => {
+forEachDoor('RUN-54 a replay is inspected by the guards of today', async (open) => {
   const app = await open({ simulator: {}, agents: [helper] });
   app.simulator.enqueue(says('Hello.'));
   const { runId } = await runJson(app.client, 'helper', `Write to ${mail}`);
@@ -380,7 +371,7 @@ forEachDurableService('RUN-54 a replay is inspected by the guards of today', asy
   assert.match(sent(guardedApp), /Write to \[redacted\]/);
 });
 
-forEachDurableService(
+forEachDoor(
   'GUARD-15 a guard that throws, answers nonsense or comes late blocks, and its text is not logged',
   async (open) => {
     const answers: Record<string, () => unknown> = {
@@ -420,7 +411,7 @@ forEachDurableService(
   },
 );
 
-forEachDurableService(
+forEachDoor(
   'GUARD-12 GUARD-13 guards are asked in their order, each with the text as the former left it',
   async (open) => {
     const first = recordingGuard(() => ({ decision: 'Mask', text: `mail ${mail}`, rules: ['a', 'b', 'a'] }), 'first');
@@ -460,22 +451,19 @@ forEachDurableService(
   },
 );
 
-forEachDurableService(
-  'GUARD-3 without a guard nothing is inspected or held back, whatever the other keys say',
-  async (open) => {
-    const app = await open({
-      simulator: {},
-      service: { ContentGuard: { InspectInput: true, InspectOutput: true, BufferStreamingOutput: true } },
-      agents: [helper],
-    });
-    app.simulator.enqueue(says('It is ', secret));
-    const { events } = await runStream(app.client, 'helper', secret);
-    assert.equal(events.at(-1)?.['output'], `It is ${secret}`);
-    assert.equal(ofType(events, 'message.delta')[0]?.['text'], 'It is ', 'the first part came before the second');
-  },
-);
+forEachDoor('GUARD-3 without a guard nothing is inspected or held back, whatever the other keys say', async (open) => {
+  const app = await open({
+    simulator: {},
+    service: { ContentGuard: { InspectInput: true, InspectOutput: true, BufferStreamingOutput: true } },
+    agents: [helper],
+  });
+  app.simulator.enqueue(says('It is ', secret));
+  const { events } = await runStream(app.client, 'helper', secret);
+  assert.equal(events.at(-1)?.['output'], `It is ${secret}`);
+  assert.equal(ofType(events, 'message.delta')[0]?.['text'], 'It is ', 'the first part came before the second');
+});
 
-forEachDurableService('GUARD-27 no tool runs on behalf of a blocked message', async (open) => {
+forEachDoor('GUARD-27 no tool runs on behalf of a blocked message', async (open) => {
   let calls = 0;
   const app = await open({
     simulator: {},
@@ -512,7 +500,7 @@ forEachDurableService('GUARD-27 no tool runs on behalf of a blocked message', as
   assert.equal(started.status, 200);
 });
 
-forEachDurableService('GUARD-14 the trace of a run has a span for each decision, without the text', async (open) => {
+forEachDoor('GUARD-14 the trace of a run has a span for each decision, without the text', async (open) => {
   const app = await open({
     simulator: {},
     service: { ...guarded, Observability: { SuccessSampleRatio: 1, RecordSensitiveData: true } },

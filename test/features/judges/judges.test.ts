@@ -2,7 +2,7 @@ import assert from 'node:assert/strict';
 import type { Client } from '../../../src/client/client.ts';
 import type { Judge, JudgedRun } from '../../../src/features/judges/index.ts';
 import type { RunAuthorizationRequest } from '../../../src/features/modules/index.ts';
-import { forEachDurableService, type TestApp } from '../../support/app.ts';
+import { forEachDoor, type TestApp } from '../../support/app.ts';
 import { testClock } from '../../support/clock.ts';
 import { dayMs, daysAgo, swept } from '../retention/retention-world.ts';
 import { callsTools, enqueue, followToEnd, refusal, runJson, runStream, start, tool } from '../runs/run-calls.ts';
@@ -17,7 +17,7 @@ const judged = async (client: Client, runId: string) => (await client.judges.sco
 
 const scoresOf = async (app: TestApp, runId: string) => (await app.client.scores.list({ params: { runId } })).body;
 
-forEachDurableService('EVAL-33 a judge gets input, output, tool names and tenant, and nothing else', async (open) => {
+forEachDoor('EVAL-33 a judge gets input, output, tool names and tenant, and nothing else', async (open) => {
   const seen: JudgedRun[] = [];
   const tone: Judge = {
     name: 'tone',
@@ -43,7 +43,7 @@ forEachDurableService('EVAL-33 a judge gets input, output, tool names and tenant
   assert.deepEqual(seen, [expected, expected]);
 });
 
-forEachDurableService('EVAL-36 RUN-47 scores are rows of the judge, and scoring again updates them', async (open) => {
+forEachDoor('EVAL-36 RUN-47 scores are rows of the judge, and scoring again updates them', async (open) => {
   let score = 71.5;
   const tone: Judge = {
     name: 'Tone',
@@ -81,7 +81,7 @@ forEachDurableService('EVAL-36 RUN-47 scores are rows of the judge, and scoring 
   assert.deepEqual(stored.map(({ value }) => value).sort(), [0, 12, 3, 90], 'a person’s score of the same name stays');
 });
 
-forEachDurableService('EVAL-34 EVAL-35 one judge’s failure stops no other, and stores nothing', async (open) => {
+forEachDoor('EVAL-34 EVAL-35 one judge’s failure stops no other, and stores nothing', async (open) => {
   class QuotaGone extends Error {}
   const signals: AbortSignal[] = [];
   const app = await open({
@@ -147,7 +147,7 @@ forEachDurableService('EVAL-34 EVAL-35 one judge’s failure stops no other, and
   assert.doesNotMatch(JSON.stringify(app.log), /sk-123/);
 });
 
-forEachDurableService('EVAL-43 what cannot be judged is 200 with empty lists', async (open) => {
+forEachDoor('EVAL-43 what cannot be judged is 200 with empty lists', async (open) => {
   let asked = 0;
   const judges: Judge[] = [
     {
@@ -195,7 +195,7 @@ forEachDurableService('EVAL-43 what cannot be judged is 200 with empty lists', a
   assert.equal((await refusal(judged(without.client, unknownId))).code, 'run-not-found');
 });
 
-forEachDurableService('EVAL-43 RUN-39 a run that the caller may not judge or read is an unknown one', async (open) => {
+forEachDoor('EVAL-43 RUN-39 a run that the caller may not judge or read is an unknown one', async (open) => {
   const refused = new Set<string>();
   const asked: string[] = [];
   const runAuthorization = {
@@ -221,7 +221,7 @@ forEachDurableService('EVAL-43 RUN-39 a run that the caller may not judge or rea
   assert.deepEqual(asked, ['Judge', 'Read']);
 });
 
-forEachDurableService('JOB-43 no run is judged while its agent is stopped or the service drains', async (open) => {
+forEachDoor('JOB-43 no run is judged while its agent is stopped or the service drains', async (open) => {
   const app = await open({ agents: [{ name: 'helper' }], module: { judges: [says('tone', { score: 1 })] } });
   const { runId } = await runStream(app.client, 'helper', 'Hi');
   await app.client.emergency.stop({ body: { scope: 'Agent', agentName: 'helper' } });
@@ -235,7 +235,7 @@ forEachDurableService('JOB-43 no run is judged while its agent is stopped or the
   assert.equal((await refusal(judged(app.client, unknownId))).code, 'run-not-found');
 });
 
-forEachDurableService('EVAL-36 what was erased while a judge thought is not written about', async (open) => {
+forEachDoor('EVAL-36 what was erased while a judge thought is not written about', async (open) => {
   let erase = async (): Promise<unknown> => undefined;
   const judge: Judge = {
     name: 'tone',

@@ -1,20 +1,20 @@
 import assert from 'node:assert/strict';
 import type { ServerResponse } from 'node:http';
 import { test } from 'node:test';
-import { forEachService, openApp } from '../../support/app.ts';
+import { forEachDoor, openApp } from '../../support/app.ts';
 import { runJson } from '../runs/run-calls.ts';
 import { callsTool, connected, get, mcpSetup, rawServer, refresh, save, tool, withTools } from './mcp-world.ts';
 
 const quick = { Egress: { AllowPrivateNetworkTargets: true }, Mcp: { ConnectionTimeout: '200ms' } };
 
-forEachService('MCP-13 a server that never answers is given up after the time for connecting', async (open, t) => {
+forEachDoor('MCP-13 a server that never answers is given up after the time for connecting', async (open, t) => {
   const app = await open(mcpSetup({ service: quick }));
   const server = await rawServer(t, () => ({ raw: () => undefined }));
   assert.equal((await connected(app.client, server.endpoint)).servers[0]?.state, 'Unreachable');
   assert.equal(server.asked.length, 1);
 });
 
-forEachService('MCP-16 a cursor without end is followed no further than any list could be', async (open, t) => {
+forEachDoor('MCP-16 a cursor without end is followed no further than any list could be', async (open, t) => {
   const app = await open(mcpSetup());
   let page = 0;
   const server = await rawServer(t, ({ method }) =>
@@ -34,7 +34,7 @@ forEachService('MCP-16 a cursor without end is followed no further than any list
   assert.equal(page, 200);
 });
 
-forEachService('MCP-13 a list of 100 MB is left, and half of one is none', async (open, t) => {
+forEachDoor('MCP-13 a list of 100 MB is left, and half of one is none', async (open, t) => {
   const app = await open(mcpSetup());
   const chunk = ' '.repeat(1_048_576);
   let written = 0;
@@ -71,7 +71,7 @@ forEachService('MCP-13 a list of 100 MB is left, and half of one is none', async
   }
 });
 
-forEachService('MCP-4 a redirect is not followed, wherever it leads', async (open, t) => {
+forEachDoor('MCP-4 a redirect is not followed, wherever it leads', async (open, t) => {
   const app = await open(mcpSetup());
   const metadata = await rawServer(t, () => null);
   const server = await rawServer(t, () => ({
@@ -81,7 +81,7 @@ forEachService('MCP-4 a redirect is not followed, wherever it leads', async (ope
   assert.equal(metadata.asked.length, 0);
 });
 
-forEachService(
+forEachDoor(
   'MCP-34 a server of no common version is refused, and 401, 403, 429 and 5xx do not downgrade',
   async (open, t) => {
     const app = await open(mcpSetup());
@@ -127,7 +127,7 @@ test('MCP-34 a server that refuses the version that it names is asked once more,
   );
 });
 
-forEachService('MCP-41 a call whose stream breaks off is not made again', async (open, t) => {
+forEachDoor('MCP-41 a call whose stream breaks off is not made again', async (open, t) => {
   const app = await open(mcpSetup({ script: callsTool('weather_look') }));
   const server = await rawServer(t, withTools([tool('look')]));
   await connected(app.client, server.endpoint, { requiresApproval: false });
@@ -147,7 +147,7 @@ forEachService('MCP-41 a call whose stream breaks off is not made again', async 
   assert.equal((await get(app.client)).status.state, 'Connected');
 });
 
-forEachService('MCP-20 what is hidden in a description or a result is written out', async (open, t) => {
+forEachDoor('MCP-20 what is hidden in a description or a result is written out', async (open, t) => {
   const app = await open(mcpSetup({ script: callsTool('weather_look') }));
   const server = await rawServer(
     t,

@@ -3,7 +3,7 @@ import assert from 'node:assert/strict';
 import { createContentCipher } from '../../../src/core/content-cipher.ts';
 import { newId } from '../../../src/core/ids.ts';
 import { runStore } from '../../../src/features/runs/runs.store.ts';
-import { forEachDurableService } from '../../support/app.ts';
+import { forEachDoor } from '../../support/app.ts';
 import { calls, decide, openApprovals, queueWaiting } from '../approvals/approval-world.ts';
 import { priced } from '../quotas/quota-calls.ts';
 import { swept } from '../retention/retention-world.ts';
@@ -27,7 +27,7 @@ const guarded = {
   ],
 };
 
-forEachDurableService('policy test: a guard names run, place and rule of what it would have stopped', async (open) => {
+forEachDoor('policy test: a guard names run, place and rule of what it would have stopped', async (open) => {
   const app = await open(guarded);
   const asked = await runJson(app.client, 'helper', `What is project  ZEUS?`);
   const told = await runJson(app.client, 'helper', 'tell');
@@ -53,14 +53,14 @@ forEachDurableService('policy test: a guard names run, place and rule of what it
   assert.equal((await policyTest(app.client, { guard: { DeniedTerms: ['zeus'] } })).guard?.runsBlocked, 2);
 });
 
-forEachDurableService('policy test: lists are cut at take, and say what was left out', async (open) => {
+forEachDoor('policy test: lists are cut at take, and say what was left out', async (open) => {
   const app = await open(guarded);
   for (const _turn of [1, 2, 3]) await runJson(app.client, 'helper', 'tell');
   const { guard, matches } = await policyTest(app.client, { guard: { DeniedTerms: [secret] }, take: 1 });
   assert.deepEqual([matches, guard?.findings.length, guard?.findingsOmitted], [3, 1, 2]);
 });
 
-forEachDurableService('policy test: what is not recorded, or gone, is counted as not looked at', async (open) => {
+forEachDoor('policy test: what is not recorded, or gone, is counted as not looked at', async (open) => {
   const app = await open({
     ...guarded,
     service: { RunRecording: { RecordToolPayloads: false } },
@@ -86,80 +86,74 @@ forEachDurableService('policy test: what is not recorded, or gone, is counted as
   assert.deepEqual(report.notEvaluated[0]?.sampleRunIds, [gone.runId]);
 });
 
-forEachDurableService(
-  'policy test: sealed content is opened, and what no key opens any more is counted',
-  async (open) => {
-    const atRest = { ActiveKeyId: 'a', Keys: { a: Buffer.alloc(32, 1).toString('base64') } };
-    const app = await open({ ...guarded, service: { AtRest: atRest } });
-    const plain = await runJson(app.client, 'helper', secret);
-    await runJson(app.client, 'helper', secret);
-    await runJson(app.client, 'helper', 'mail');
-    assert.ok((await app.store.text()).includes('acp:sealed:') && !(await app.store.text()).includes(secret));
-    const guard = { DeniedTerms: [secret], MaskedPii: ['Email' as const] };
-    const report = await policyTest(app.client, { guard });
-    assert.deepEqual([report.guard?.runsBlocked, report.guard?.runsMasked, report.notEvaluated], [2, 1, []]);
-    // Written by a process that had another key of this name.
-    const cipher = createContentCipher('a', { a: Buffer.alloc(32, 2).toString('base64') });
-    const other = app.store.open(cipher);
-    const sealed = newId();
-    const { messages } = (await app.client.runs.input({ params: { runId: plain.runId } })).body;
-    await opensRun(other, sealed, { createdAt: Date.now(), startedAt: Date.now(), input: messages as never });
-    const runs = other.stores(runStore);
-    const row = (await runs.get('default', sealed)) ?? assert.fail('the run is stored');
-    await runs.closeFrom(row, 'Running', { status: 'Completed', completed_at: Date.now() });
-    const gap = await policyTest(app.client, { guard });
-    assert.deepEqual([gap.runsExamined, gap.guard?.runsBlocked], [4, 2]);
-    assert.deepEqual([gap.notEvaluated[0]?.part, gap.notEvaluated[0]?.sampleRunIds], ['Input', [sealed]]);
-    const unreadable = await refusal(app.client.runs.input({ params: { runId: sealed } }));
-    assert.equal(unreadable.code, 'decryption-failed', 'it is stored');
-  },
-);
+forEachDoor('policy test: sealed content is opened, and what no key opens any more is counted', async (open) => {
+  const atRest = { ActiveKeyId: 'a', Keys: { a: Buffer.alloc(32, 1).toString('base64') } };
+  const app = await open({ ...guarded, service: { AtRest: atRest } });
+  const plain = await runJson(app.client, 'helper', secret);
+  await runJson(app.client, 'helper', secret);
+  await runJson(app.client, 'helper', 'mail');
+  assert.ok((await app.store.text()).includes('acp:sealed:') && !(await app.store.text()).includes(secret));
+  const guard = { DeniedTerms: [secret], MaskedPii: ['Email' as const] };
+  const report = await policyTest(app.client, { guard });
+  assert.deepEqual([report.guard?.runsBlocked, report.guard?.runsMasked, report.notEvaluated], [2, 1, []]);
+  // Written by a process that had another key of this name.
+  const cipher = createContentCipher('a', { a: Buffer.alloc(32, 2).toString('base64') });
+  const other = app.store.open(cipher);
+  const sealed = newId();
+  const { messages } = (await app.client.runs.input({ params: { runId: plain.runId } })).body;
+  await opensRun(other, sealed, { createdAt: Date.now(), startedAt: Date.now(), input: messages as never });
+  const runs = other.stores(runStore);
+  const row = (await runs.get('default', sealed)) ?? assert.fail('the run is stored');
+  await runs.closeFrom(row, 'Running', { status: 'Completed', completed_at: Date.now() });
+  const gap = await policyTest(app.client, { guard });
+  assert.deepEqual([gap.runsExamined, gap.guard?.runsBlocked], [4, 2]);
+  assert.deepEqual([gap.notEvaluated[0]?.part, gap.notEvaluated[0]?.sampleRunIds], ['Input', [sealed]]);
+  const unreadable = await refusal(app.client.runs.input({ params: { runId: sealed } }));
+  assert.equal(unreadable.code, 'decryption-failed', 'it is stored');
+});
 
 const under100 = { path: 'amount', operator: 'LessThan' as const, value: 100 };
 
-forEachDurableService(
-  'policy test: a rule says which calls would have run unasked, and which would have asked',
-  async (open) => {
-    const app = await openApprovals(open);
-    const large = await queueWaiting(app, 's-2', ['pay', { amount: 500 }]);
-    const small = await queueWaiting(app, 's-1', ['pay', { amount: 5 }]);
-    const { continuationRunId } = await decide(app.client, small.rows[0]?.id ?? '', true);
-    if (continuationRunId !== null) await followToEnd(app.client, continuationRunId);
-    const looked = await runJson(app.client, 'helper', calls(['look']));
-    const report = await policyTest(app.client, {
-      rule: { rules: [{ toolName: 'wipe' }, { toolName: 'pay', argumentConditions: [under100] }] },
-    });
-    const { rule } = report;
-    assert.deepEqual(
-      [rule?.callsExamined, rule?.wouldApprove, rule?.wouldAsk, rule?.stillAsked, rule?.unchanged],
-      [3, 1, 0, 1, 1],
-      'an approved call is judged once',
-    );
-    assert.deepEqual(
-      rule?.calls.map(({ runId, toolName, verdict, ruleIndex }) => [runId, toolName, verdict, ruleIndex]),
-      [[small.runId, 'pay', 'WouldApprove', 1]],
-    );
-    const asks = await policyTest(app.client, { rule: { requireApproval: ['look'] } });
-    assert.deepEqual(
-      asks.rule?.calls.map(({ runId, toolName, verdict }) => [runId, toolName, verdict]),
-      [[looked.runId, 'look', 'WouldAsk']],
-    );
-    const kept = await policyTest(app.client, { rule: { requireApproval: ['look'], rules: [{ toolName: 'look' }] } });
-    assert.equal(kept.matches, 0, 'a rule of the document approves it again');
-    assert.deepEqual(report.notEvaluated, []);
-    const others = (await listRuns(app.client)).filter(({ id }) => id !== large.runId);
-    const logs = await Promise.all(others.map(({ id }) => readEvents(app.client, id)));
-    await app.client.retention.save({ params: { target: 'RunEvents' }, body: { maxRows: logs.flat().length } });
-    await swept(app);
-    const gap = await policyTest(app.client, { rule: { rules: [{ toolName: 'pay' }] } });
-    assert.deepEqual(
-      gap.notEvaluated.map(({ part, sampleRunIds }) => [part, sampleRunIds]),
-      [['Events', [large.runId]]],
-    );
-  },
-);
+forEachDoor('policy test: a rule says which calls would have run unasked, and which would have asked', async (open) => {
+  const app = await openApprovals(open);
+  const large = await queueWaiting(app, 's-2', ['pay', { amount: 500 }]);
+  const small = await queueWaiting(app, 's-1', ['pay', { amount: 5 }]);
+  const { continuationRunId } = await decide(app.client, small.rows[0]?.id ?? '', true);
+  if (continuationRunId !== null) await followToEnd(app.client, continuationRunId);
+  const looked = await runJson(app.client, 'helper', calls(['look']));
+  const report = await policyTest(app.client, {
+    rule: { rules: [{ toolName: 'wipe' }, { toolName: 'pay', argumentConditions: [under100] }] },
+  });
+  const { rule } = report;
+  assert.deepEqual(
+    [rule?.callsExamined, rule?.wouldApprove, rule?.wouldAsk, rule?.stillAsked, rule?.unchanged],
+    [3, 1, 0, 1, 1],
+    'an approved call is judged once',
+  );
+  assert.deepEqual(
+    rule?.calls.map(({ runId, toolName, verdict, ruleIndex }) => [runId, toolName, verdict, ruleIndex]),
+    [[small.runId, 'pay', 'WouldApprove', 1]],
+  );
+  const asks = await policyTest(app.client, { rule: { requireApproval: ['look'] } });
+  assert.deepEqual(
+    asks.rule?.calls.map(({ runId, toolName, verdict }) => [runId, toolName, verdict]),
+    [[looked.runId, 'look', 'WouldAsk']],
+  );
+  const kept = await policyTest(app.client, { rule: { requireApproval: ['look'], rules: [{ toolName: 'look' }] } });
+  assert.equal(kept.matches, 0, 'a rule of the document approves it again');
+  assert.deepEqual(report.notEvaluated, []);
+  const others = (await listRuns(app.client)).filter(({ id }) => id !== large.runId);
+  const logs = await Promise.all(others.map(({ id }) => readEvents(app.client, id)));
+  await app.client.retention.save({ params: { target: 'RunEvents' }, body: { maxRows: logs.flat().length } });
+  await swept(app);
+  const gap = await policyTest(app.client, { rule: { rules: [{ toolName: 'pay' }] } });
+  assert.deepEqual(
+    gap.notEvaluated.map(({ part, sampleRunIds }) => [part, sampleRunIds]),
+    [['Events', [large.runId]]],
+  );
+});
 
-forEachDurableService('policy test: without the stored rules, what they approved would ask', async (open) => {
+forEachDoor('policy test: without the stored rules, what they approved would ask', async (open) => {
   const app = await openApprovals(open);
   await app.client.approvalRules.create({ body: { toolName: 'pay', argumentConditions: [under100] } });
   const paid = await runJson(app.client, 'helper', { message: calls(['pay', { amount: 5 }]), sessionId: 's-1' });
@@ -172,7 +166,7 @@ forEachDurableService('policy test: without the stored rules, what they approved
   );
 });
 
-forEachDurableService('policy test: a quota refuses in the order of the starts, by its own rules', async (open) => {
+forEachDoor('policy test: a quota refuses in the order of the starts, by its own rules', async (open) => {
   const app = await open(priced);
   const ids: string[] = [];
   for (const agent of ['helper', 'helper', 'other', 'helper']) ids.push((await runJson(app.client, agent, 'Hi')).runId);
@@ -208,7 +202,7 @@ forEachDurableService('policy test: a quota refuses in the order of the starts, 
   assert.deepEqual((await app.client.quotas.list({})).body, [], 'nothing was saved');
 });
 
-forEachDurableService(
+forEachDoor(
   'policy test: a price table says what recorded usage would cost, and which models it forgets',
   async (open) => {
     const app = await open({
@@ -246,7 +240,7 @@ forEachDurableService(
   },
 );
 
-forEachDurableService('policy test: another tenant sees nothing, whatever it asks', async (open) => {
+forEachDoor('policy test: another tenant sees nothing, whatever it asks', async (open) => {
   const app = await open({ ...guarded, ...tenantHost('shared-token-of-these-tests') });
   await runJson(app.client, 'helper', secret);
   await runJson(app.client, 'helper', 'mail');
@@ -264,7 +258,7 @@ forEachDurableService('policy test: another tenant sees nothing, whatever it ask
   }
 });
 
-forEachDurableService('policy test: a window without runs is an empty report', async (open) => {
+forEachDoor('policy test: a window without runs is an empty report', async (open) => {
   const app = await open(guarded);
   await runJson(app.client, 'helper', secret);
   const window = { since: '2020-01-01T00:00:00Z', until: '2020-02-01T00:00:00Z' };
@@ -273,7 +267,7 @@ forEachDurableService('policy test: a window without runs is an empty report', a
   assert.deepEqual(report.guard?.findings, []);
 });
 
-forEachDurableService('policy test: a document that is not valid is refused, and its field named', async (open) => {
+forEachDoor('policy test: a document that is not valid is refused, and its field named', async (open) => {
   const { client } = await open({});
   const condition = { path: 'a..b', operator: 'Equals', value: 1 };
   const refused: [body: object, path: string][] = [

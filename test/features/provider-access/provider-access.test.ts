@@ -5,7 +5,7 @@ import { inspect } from 'node:util';
 import { ProblemError } from '../../../src/client/problem.ts';
 import { providerAccessStore } from '../../../src/features/provider-access/provider-access.store.ts';
 import { isPublicAddress } from '../../../src/providers/http/address.ts';
-import { type AppSetup, forEachDurableService, type TestApp } from '../../support/app.ts';
+import { type AppSetup, forEachDoor, type TestApp } from '../../support/app.ts';
 import { trail } from '../../support/audit-chain.ts';
 import { refusal, runJson, start } from '../runs/run-calls.ts';
 
@@ -47,31 +47,28 @@ const key = 'Service:ProviderKeys:acme:openai';
 const sentKeys = ({ simulator }: TestApp): unknown[] =>
   simulator.requests.map(({ headers }) => headers['authorization'] ?? headers['x-api-key']);
 
-forEachDurableService(
-  'SEC-35 SEC-39 SEC-40 a bound tenant calls with its own key from the next call on',
-  async (open) => {
-    const app = await open(setup({ agents: [{ name: 'helper', model }] }));
-    const acme = await acmeOf(app);
-    await acme.agents.create({ body: { name: 'helper', model } });
-    await runJson(acme, 'helper', 'Hi');
-    const saved = (await acme.providerBindings.save({ params, body: { apiKeyConfigurationName: key } })).body;
-    assert.deepEqual([saved.providerName, saved.endpoint, saved.resolved], ['openai', null, true]);
-    await runJson(acme, 'helper', 'Hi');
-    await runJson(app.client, 'helper', 'Hi');
-    await acme.providerBindings.remove({ params });
-    await runJson(acme, 'helper', 'Hi');
-    const shared = 'Bearer sk-test-0123456789';
-    assert.deepEqual(sentKeys(app), [shared, 'Bearer sk-acme', shared, shared]);
-    assert.equal((await refusal(acme.providerBindings.remove({ params }))).code, 'not-found');
-    assert.deepEqual(
-      (await trail({ client: app.inTenant('acme') })).map(({ action }) => action),
-      ['apikey.create', 'agent.create', 'provider-binding.save', 'provider-binding.delete'],
-    );
-    assert.ok(!(await app.store.text()).includes('sk-acme'));
-  },
-);
+forEachDoor('SEC-35 SEC-39 SEC-40 a bound tenant calls with its own key from the next call on', async (open) => {
+  const app = await open(setup({ agents: [{ name: 'helper', model }] }));
+  const acme = await acmeOf(app);
+  await acme.agents.create({ body: { name: 'helper', model } });
+  await runJson(acme, 'helper', 'Hi');
+  const saved = (await acme.providerBindings.save({ params, body: { apiKeyConfigurationName: key } })).body;
+  assert.deepEqual([saved.providerName, saved.endpoint, saved.resolved], ['openai', null, true]);
+  await runJson(acme, 'helper', 'Hi');
+  await runJson(app.client, 'helper', 'Hi');
+  await acme.providerBindings.remove({ params });
+  await runJson(acme, 'helper', 'Hi');
+  const shared = 'Bearer sk-test-0123456789';
+  assert.deepEqual(sentKeys(app), [shared, 'Bearer sk-acme', shared, shared]);
+  assert.equal((await refusal(acme.providerBindings.remove({ params }))).code, 'not-found');
+  assert.deepEqual(
+    (await trail({ client: app.inTenant('acme') })).map(({ action }) => action),
+    ['apikey.create', 'agent.create', 'provider-binding.save', 'provider-binding.delete'],
+  );
+  assert.ok(!(await app.store.text()).includes('sk-acme'));
+});
 
-forEachDurableService('SEC-39 a key without a value fails the call, and the shared one is not used', async (open) => {
+forEachDoor('SEC-39 a key without a value fails the call, and the shared one is not used', async (open) => {
   const app = await open(setup());
   const acme = await acmeOf(app);
   await acme.agents.create({ body: { name: 'helper', model } });
@@ -93,118 +90,109 @@ const alikeKeys = {
   'a:b': { openai: 'sk-a-b' },
 };
 
-forEachDurableService(
-  'SEC-36 SEC-45 a tenant names keys of its own id to the letter, and no key of one alike',
-  async (open) => {
-    const app = await open(setup({ service: { ProviderKeys: alikeKeys } }));
-    await app.client.agents.create({ body: { name: 'helper', model } });
-    const bind = (tenantId: string, name: string) =>
-      app.client.providerBindings.save({
-        params: { tenantId, provider: 'openai' },
-        body: { apiKeyConfigurationName: name },
-      });
-    for (const [tenantId, name] of [
-      ['BLUE', 'Service:ProviderKeys:blue:openai'],
-      ['BLUE', 'service__providerkeys__blue__openai'],
-      ['blue', 'Service:ProviderKeys:BLUE:openai'],
-      ['Blue', 'Service:ProviderKeys:blue:openai'],
-      ['a__b', 'Service:ProviderKeys:a:b:openai'],
-      ['a__b', 'Service__ProviderKeys__a__b__openai'],
-      ['a', 'Service:ProviderKeys:a__b:openai'],
-      ['a', 'Service:ProviderKeys:A:openai'],
-    ] as const)
-      assert.equal((await refusal(bind(tenantId, name))).code, 'configuration-key-not-allowed', `${tenantId}: ${name}`);
-    // What a tenant may name is the value of its own part, however the rest is spelled.
-    assert.equal((await bind('BLUE', 'SERVICE__PROVIDERKEYS__BLUE__OPENAI')).body.resolved, true);
-    assert.equal((await bind('Blue', 'Service:ProviderKeys:Blue:openai')).body.resolved, false);
-    assert.equal((await bind('a__b', 'Service:ProviderKeys:a__b:OpenAI')).body.resolved, true);
-    for (const [tenantId, sent] of [
-      ['BLUE', 'Bearer sk-BLUE'],
-      ['a__b', 'Bearer sk-a__b'],
-    ] as const) {
-      const { plaintextKey } = (
-        await app.inTenant(tenantId).keys.create({
-          body: { name: tenantId, scopes: ['AgentsAdmin', 'AgentsRead', 'RunsWrite', 'RunsRead'], role: 'Admin' },
-        })
-      ).body;
-      const client = await app.clientFor(plaintextKey);
-      await client.agents.create({ body: { name: 'helper', model } });
-      await runJson(client, 'helper', 'Hi');
-      assert.equal(sentKeys(app).at(-1), sent);
-    }
-  },
-);
-
-forEachDurableService(
-  'SEC-36 a binding of before that names the key of another tenant calls with nothing',
-  async (open) => {
-    const app = await open(setup({ service: { ProviderKeys: alikeKeys } }));
-    await app.client.providerBindings.save({
-      params: { tenantId: 'blue', provider: 'openai' },
-      body: { apiKeyConfigurationName: 'Service:ProviderKeys:blue:openai' },
+forEachDoor('SEC-36 SEC-45 a tenant names keys of its own id to the letter, and no key of one alike', async (open) => {
+  const app = await open(setup({ service: { ProviderKeys: alikeKeys } }));
+  await app.client.agents.create({ body: { name: 'helper', model } });
+  const bind = (tenantId: string, name: string) =>
+    app.client.providerBindings.save({
+      params: { tenantId, provider: 'openai' },
+      body: { apiKeyConfigurationName: name },
     });
-    const storage = app.store.open();
-    const store = storage.stores(providerAccessStore);
-    const [row] = await store.bindings();
-    assert.ok(row !== undefined);
-    await store.bind({ ...row, tenant_id: 'BLUE' });
-    await app.client.providerBindings.remove({ params: { tenantId: 'blue', provider: 'openai' } });
-    await app.close();
-    const next = await open(setup({ folder: app.folder, service: { ProviderKeys: alikeKeys } }));
-    const [listed] = (await next.client.providerBindings.list({ params: { tenantId: 'BLUE' } })).body;
-    assert.equal(listed?.resolved, false);
-  },
-);
+  for (const [tenantId, name] of [
+    ['BLUE', 'Service:ProviderKeys:blue:openai'],
+    ['BLUE', 'service__providerkeys__blue__openai'],
+    ['blue', 'Service:ProviderKeys:BLUE:openai'],
+    ['Blue', 'Service:ProviderKeys:blue:openai'],
+    ['a__b', 'Service:ProviderKeys:a:b:openai'],
+    ['a__b', 'Service__ProviderKeys__a__b__openai'],
+    ['a', 'Service:ProviderKeys:a__b:openai'],
+    ['a', 'Service:ProviderKeys:A:openai'],
+  ] as const)
+    assert.equal((await refusal(bind(tenantId, name))).code, 'configuration-key-not-allowed', `${tenantId}: ${name}`);
+  // What a tenant may name is the value of its own part, however the rest is spelled.
+  assert.equal((await bind('BLUE', 'SERVICE__PROVIDERKEYS__BLUE__OPENAI')).body.resolved, true);
+  assert.equal((await bind('Blue', 'Service:ProviderKeys:Blue:openai')).body.resolved, false);
+  assert.equal((await bind('a__b', 'Service:ProviderKeys:a__b:OpenAI')).body.resolved, true);
+  for (const [tenantId, sent] of [
+    ['BLUE', 'Bearer sk-BLUE'],
+    ['a__b', 'Bearer sk-a__b'],
+  ] as const) {
+    const { plaintextKey } = (
+      await app.inTenant(tenantId).keys.create({
+        body: { name: tenantId, scopes: ['AgentsAdmin', 'AgentsRead', 'RunsWrite', 'RunsRead'], role: 'Admin' },
+      })
+    ).body;
+    const client = await app.clientFor(plaintextKey);
+    await client.agents.create({ body: { name: 'helper', model } });
+    await runJson(client, 'helper', 'Hi');
+    assert.equal(sentKeys(app).at(-1), sent);
+  }
+});
 
-forEachDurableService(
-  'MODEL-16 the breaker of a bad key is that of its tenant alone, in both directions',
-  async (open) => {
-    const failing = new Set(['Bearer sk-acme']);
-    const app = await open(
-      setup({
-        agents: [{ name: 'helper', model }],
-        simulator: {
-          respond: ({ headers }) =>
-            failing.has(String(headers['authorization'])) ? { fault: { kind: 'status', status: 500 } } : {},
-        },
-        service: {
-          ProviderKeys: { acme: { openai: 'sk-acme' }, globex: { openai: 'sk-globex' } },
-          CircuitBreaker: { FailureThreshold: 2, BreakDuration: '1h' },
-        },
-      }),
-    );
-    const [acme, globex, initech] = [await acmeOf(app), await clientOf(app, 'globex'), await clientOf(app, 'initech')];
-    for (const client of [acme, globex, initech]) await client.agents.create({ body: { name: 'helper', model } });
-    const bind = (client: typeof acme, tenantId: string) =>
-      client.providerBindings.save({
-        params: { tenantId, provider: 'openai' },
-        body: { apiKeyConfigurationName: `Service:ProviderKeys:${tenantId}:openai` },
-      });
-    await bind(acme, 'acme');
-    await bind(globex, 'globex');
-    const outcome = async (client: typeof acme): Promise<string | null | undefined> => {
-      try {
-        return (await runJson(client, 'helper', 'Hi')).status;
-      } catch (error) {
-        return error instanceof ProblemError ? error.problem.errorType : assert.fail(String(error));
-      }
-    };
-    assert.deepEqual(
-      [await outcome(acme), await outcome(acme), await outcome(acme)],
-      ['provider_error', 'provider_error', 'circuit_open'],
-    );
-    assert.equal(sentKeys(app).length, 2, 'the refused call reached nobody');
-    for (const client of [globex, initech, app.client]) assert.equal(await outcome(client), 'Completed');
+forEachDoor('SEC-36 a binding of before that names the key of another tenant calls with nothing', async (open) => {
+  const app = await open(setup({ service: { ProviderKeys: alikeKeys } }));
+  await app.client.providerBindings.save({
+    params: { tenantId: 'blue', provider: 'openai' },
+    body: { apiKeyConfigurationName: 'Service:ProviderKeys:blue:openai' },
+  });
+  const storage = app.store.open();
+  const store = storage.stores(providerAccessStore);
+  const [row] = await store.bindings();
+  assert.ok(row !== undefined);
+  await store.bind({ ...row, tenant_id: 'BLUE' });
+  await app.client.providerBindings.remove({ params: { tenantId: 'blue', provider: 'openai' } });
+  await app.close();
+  const next = await open(setup({ folder: app.folder, service: { ProviderKeys: alikeKeys } }));
+  const [listed] = (await next.client.providerBindings.list({ params: { tenantId: 'BLUE' } })).body;
+  assert.equal(listed?.resolved, false);
+});
 
-    // The shared key fails: who has a key of his own goes on, and all who share it are stopped together.
-    failing.add('Bearer sk-test-0123456789');
-    assert.deepEqual([await outcome(initech), await outcome(app.client)], ['provider_error', 'provider_error']);
-    assert.deepEqual([await outcome(initech), await outcome(app.client)], ['circuit_open', 'circuit_open']);
-    assert.equal(await outcome(globex), 'Completed');
-  },
-);
+forEachDoor('MODEL-16 the breaker of a bad key is that of its tenant alone, in both directions', async (open) => {
+  const failing = new Set(['Bearer sk-acme']);
+  const app = await open(
+    setup({
+      agents: [{ name: 'helper', model }],
+      simulator: {
+        respond: ({ headers }) =>
+          failing.has(String(headers['authorization'])) ? { fault: { kind: 'status', status: 500 } } : {},
+      },
+      service: {
+        ProviderKeys: { acme: { openai: 'sk-acme' }, globex: { openai: 'sk-globex' } },
+        CircuitBreaker: { FailureThreshold: 2, BreakDuration: '1h' },
+      },
+    }),
+  );
+  const [acme, globex, initech] = [await acmeOf(app), await clientOf(app, 'globex'), await clientOf(app, 'initech')];
+  for (const client of [acme, globex, initech]) await client.agents.create({ body: { name: 'helper', model } });
+  const bind = (client: typeof acme, tenantId: string) =>
+    client.providerBindings.save({
+      params: { tenantId, provider: 'openai' },
+      body: { apiKeyConfigurationName: `Service:ProviderKeys:${tenantId}:openai` },
+    });
+  await bind(acme, 'acme');
+  await bind(globex, 'globex');
+  const outcome = async (client: typeof acme): Promise<string | null | undefined> => {
+    try {
+      return (await runJson(client, 'helper', 'Hi')).status;
+    } catch (error) {
+      return error instanceof ProblemError ? error.problem.errorType : assert.fail(String(error));
+    }
+  };
+  assert.deepEqual(
+    [await outcome(acme), await outcome(acme), await outcome(acme)],
+    ['provider_error', 'provider_error', 'circuit_open'],
+  );
+  assert.equal(sentKeys(app).length, 2, 'the refused call reached nobody');
+  for (const client of [globex, initech, app.client]) assert.equal(await outcome(client), 'Completed');
 
-forEachDurableService('SEC-38 an endpoint of its own, over a restart too', async (open) => {
+  // The shared key fails: who has a key of his own goes on, and all who share it are stopped together.
+  failing.add('Bearer sk-test-0123456789');
+  assert.deepEqual([await outcome(initech), await outcome(app.client)], ['provider_error', 'provider_error']);
+  assert.deepEqual([await outcome(initech), await outcome(app.client)], ['circuit_open', 'circuit_open']);
+  assert.equal(await outcome(globex), 'Completed');
+});
+
+forEachDoor('SEC-38 an endpoint of its own, over a restart too', async (open) => {
   const app = await open(setup());
   const acme = await acmeOf(app);
   await acme.agents.create({ body: { name: 'helper', model } });
@@ -221,7 +209,7 @@ forEachDurableService('SEC-38 an endpoint of its own, over a restart too', async
   assert.deepEqual(again, [listed]);
 });
 
-forEachDurableService('SEC-31 SEC-36 SEC-37 SEC-38 EGR-3 what may not be bound is refused and named', async (open) => {
+forEachDoor('SEC-31 SEC-36 SEC-37 SEC-38 EGR-3 what may not be bound is refused and named', async (open) => {
   const app = await open(setup({ service: { Egress: { AllowPrivateNetworkTargets: false } } }));
   const acme = await acmeOf(app);
   const save = (provider: string, body: Parameters<typeof acme.providerBindings.save>[0]['body'], tenantId = 'acme') =>
@@ -254,7 +242,7 @@ forEachDurableService('SEC-31 SEC-36 SEC-37 SEC-38 EGR-3 what may not be bound i
   assert.equal((await app.client.providerBindings.list({ params: { tenantId: 'acme' } })).status, 200);
 });
 
-forEachDurableService('SEC-38 EGR-7 an endpoint that may no longer be reached fails the call', async (open) => {
+forEachDoor('SEC-38 EGR-7 an endpoint that may no longer be reached fails the call', async (open) => {
   const app = await open(setup());
   const acme = await acmeOf(app);
   await acme.agents.create({ body: { name: 'helper', model } });
@@ -271,7 +259,7 @@ forEachDurableService('SEC-38 EGR-7 an endpoint that may no longer be reached fa
   assert.deepEqual(sentKeys(next), []);
 });
 
-forEachDurableService('SEC-38 a plain http endpoint is not called once private targets are off', async (open) => {
+forEachDoor('SEC-38 a plain http endpoint is not called once private targets are off', async (open) => {
   const app = await open(setup());
   const acme = await acmeOf(app);
   await acme.agents.create({ body: { name: 'helper', model } });
@@ -285,26 +273,23 @@ forEachDurableService('SEC-38 a plain http endpoint is not called once private t
   assert.match(failed.detail ?? '', /endpoint of provider "openai" is not allowed/);
 });
 
-forEachDurableService(
-  'EGR-4 EGR-7 a name that leads to a private address is refused at the connection',
-  async (open, t) => {
-    const found = await lookup(hostname(), { all: true }).catch(() => []);
-    const isPrivate = found.some(({ address }) => !isPublicAddress(address));
-    if (!isPrivate) return t.skip('this machine has no name of its own that leads to a private address');
-    const app = await open(setup({ service: { Egress: { AllowPrivateNetworkTargets: false } } }));
-    const acme = await acmeOf(app);
-    await acme.agents.create({ body: { name: 'helper', model } });
-    const endpoint = `https://${hostname()}:1/v1`;
-    await acme.providerBindings.save({ params, body: { apiKeyConfigurationName: key, endpoint } });
-    const failed = await refusal(start(acme, 'helper', { message: 'Hi', stream: false }));
-    assert.deepEqual([failed.status, failed.errorType], [502, 'provider_unavailable']);
-    assert.ok(found.every(({ address }) => !JSON.stringify(failed).includes(address)));
-    const told = app.log.map(({ fields }) => inspect(fields, { depth: 8 })).join('\n');
-    assert.match(told, /target-not-allowed/, 'the log has the reason');
-  },
-);
+forEachDoor('EGR-4 EGR-7 a name that leads to a private address is refused at the connection', async (open, t) => {
+  const found = await lookup(hostname(), { all: true }).catch(() => []);
+  const isPrivate = found.some(({ address }) => !isPublicAddress(address));
+  if (!isPrivate) return t.skip('this machine has no name of its own that leads to a private address');
+  const app = await open(setup({ service: { Egress: { AllowPrivateNetworkTargets: false } } }));
+  const acme = await acmeOf(app);
+  await acme.agents.create({ body: { name: 'helper', model } });
+  const endpoint = `https://${hostname()}:1/v1`;
+  await acme.providerBindings.save({ params, body: { apiKeyConfigurationName: key, endpoint } });
+  const failed = await refusal(start(acme, 'helper', { message: 'Hi', stream: false }));
+  assert.deepEqual([failed.status, failed.errorType], [502, 'provider_unavailable']);
+  assert.ok(found.every(({ address }) => !JSON.stringify(failed).includes(address)));
+  const told = app.log.map(({ fields }) => inspect(fields, { depth: 8 })).join('\n');
+  assert.match(told, /target-not-allowed/, 'the log has the reason');
+});
 
-forEachDurableService('SEC-41 SEC-42 SEC-44 the policy of a tenant: set, read, lifted', async (open) => {
+forEachDoor('SEC-41 SEC-42 SEC-44 the policy of a tenant: set, read, lifted', async (open) => {
   const app = await open(setup());
   const acme = await acmeOf(app);
   const tenant = { params: { tenantId: 'acme' } };
@@ -329,7 +314,7 @@ forEachDurableService('SEC-41 SEC-42 SEC-44 the policy of a tenant: set, read, l
   );
 });
 
-forEachDurableService('SEC-37 SEC-43 MODEL-25 an excluded provider: at save, at compile, at the call', async (open) => {
+forEachDoor('SEC-37 SEC-43 MODEL-25 an excluded provider: at save, at compile, at the call', async (open) => {
   const app = await open(setup());
   const acme = await acmeOf(app);
   const limit = (...allowedProviders: string[]) =>
@@ -360,7 +345,7 @@ forEachDurableService('SEC-37 SEC-43 MODEL-25 an excluded provider: at save, at 
   assert.equal((await app.client.egressPolicies.get({ params: { tenantId: 'default' } })).body.allowedProviders, null);
 });
 
-forEachDurableService('AGENT-54 SEC-43 the catalog says which providers a tenant may call', async (open) => {
+forEachDoor('AGENT-54 SEC-43 the catalog says which providers a tenant may call', async (open) => {
   const app = await open(setup());
   const acme = await acmeOf(app);
   const allowed = async (client: typeof acme) =>

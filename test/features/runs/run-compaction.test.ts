@@ -1,6 +1,6 @@
 import assert from 'node:assert/strict';
 import { replayBundle } from '../../../src/features/replays/index.ts';
-import { type AgentSetup, forEachDurableService, type OpenApp, type TestApp } from '../../support/app.ts';
+import { type AgentSetup, forEachDoor, type OpenApp, type TestApp } from '../../support/app.ts';
 import type { Scenario, SimulatedRequest } from '../../support/providers/scenario.ts';
 import { bundleOf } from '../replays/bundle-calls.ts';
 import { calls, conversation, lastOf, says } from './chat-requests.ts';
@@ -45,27 +45,24 @@ const storedTexts = async (app: TestApp): Promise<string[]> => {
   return (messages ?? []).map(({ contents: [part] }) => (part?.type === 'Text' ? part.text : (part?.type ?? '')));
 };
 
-forEachDurableService(
-  'AGENT-36 AGENT-37 SlidingWindow sends the last turns; what is stored stays whole',
-  async (open) => {
-    const app = await openCompacting(open, {
-      strategy: 'SlidingWindow',
-      triggerTurns: 3,
-      minimumPreservedTurns: 2,
-    });
-    for (const message of ['one', 'two']) assert.deepEqual(await compactions(app, (await say(app, message)).runId), []);
-    const { runId } = await say(app, 'three');
-    assert.deepEqual(conversation(app.simulator.lastRequest()), ['user: two', 'assistant: Said two.', 'user: three']);
-    const [event] = await compactions(app, runId);
-    assert.equal(event?.['strategy'], 'SlidingWindow');
-    assert.equal(event?.['messagesBefore'], 5);
-    assert.equal(event?.['messagesAfter'], 3);
-    assert.ok(event?.['tokensBefore'] > event?.['tokensAfter'] && event?.['tokensAfter'] > 0);
-    assert.deepEqual(await storedTexts(app), ['one', 'Said one.', 'two', 'Said two.', 'three', 'Said three.']);
-  },
-);
+forEachDoor('AGENT-36 AGENT-37 SlidingWindow sends the last turns; what is stored stays whole', async (open) => {
+  const app = await openCompacting(open, {
+    strategy: 'SlidingWindow',
+    triggerTurns: 3,
+    minimumPreservedTurns: 2,
+  });
+  for (const message of ['one', 'two']) assert.deepEqual(await compactions(app, (await say(app, message)).runId), []);
+  const { runId } = await say(app, 'three');
+  assert.deepEqual(conversation(app.simulator.lastRequest()), ['user: two', 'assistant: Said two.', 'user: three']);
+  const [event] = await compactions(app, runId);
+  assert.equal(event?.['strategy'], 'SlidingWindow');
+  assert.equal(event?.['messagesBefore'], 5);
+  assert.equal(event?.['messagesAfter'], 3);
+  assert.ok(event?.['tokensBefore'] > event?.['tokensAfter'] && event?.['tokensAfter'] > 0);
+  assert.deepEqual(await storedTexts(app), ['one', 'Said one.', 'two', 'Said two.', 'three', 'Said three.']);
+});
 
-forEachDurableService('AGENT-37 Truncation drops the oldest groups until below the trigger', async (open) => {
+forEachDoor('AGENT-37 Truncation drops the oldest groups until below the trigger', async (open) => {
   const app = await openCompacting(open, {
     strategy: 'Truncation',
     triggerMessages: 6,
@@ -83,7 +80,7 @@ forEachDurableService('AGENT-37 Truncation drops the oldest groups until below t
   ]);
 });
 
-forEachDurableService('AGENT-37 a call and its result go or stay together, and the last groups stay', async (open) => {
+forEachDoor('AGENT-37 a call and its result go or stay together, and the last groups stay', async (open) => {
   const app = await openCompacting(open, {
     strategy: 'Truncation',
     triggerMessages: 2,
@@ -104,7 +101,7 @@ forEachDurableService('AGENT-37 a call and its result go or stay together, and t
   ]);
 });
 
-forEachDurableService('AGENT-36 compaction is evaluated before every model call of a run', async (open) => {
+forEachDoor('AGENT-36 compaction is evaluated before every model call of a run', async (open) => {
   const app = await openCompacting(
     open,
     { strategy: 'ToolResult', triggerTokens: 900, minimumPreservedGroups: 1 },
@@ -125,37 +122,34 @@ forEachDurableService('AGENT-36 compaction is evaluated before every model call 
   for (const event of events) assert.equal(event['messagesBefore'], event['messagesAfter']);
 });
 
-forEachDurableService(
-  'AGENT-37 AGENT-39 Summarization replaces the oldest groups; the run pays for it',
-  async (open) => {
-    const app = await openCompacting(open, {
-      strategy: 'Summarization',
-      triggerTurns: 3,
-      minimumPreservedGroups: 2,
-    });
-    for (const message of ['one', 'look two']) await say(app, message);
-    const { runId, usage } = await say(app, 'three');
-    const [summary, answer] = app.simulator.requests.slice(-2);
-    assert.ok(summary !== undefined && isSummary(summary));
-    assert.match(
-      lastOf(summary, 'user'),
-      /^User: one\n\nAssistant: Said one\.\n\nUser: look two\n\nAssistant called look: \{/,
-    );
-    assert.ok(answer !== undefined);
-    assert.deepEqual(conversation(answer), [
-      'user: Summary of the conversation so far:\nThey talked.',
-      'assistant: Said look two.',
-      'user: three',
-    ]);
-    assert.equal(usage?.inputTokens, 110);
-    assert.equal(usage?.outputTokens, 11);
-    const events = eventsOf(await readEvents(app.client, runId)).map(({ type }) => type);
-    assert.deepEqual(events.slice(1, 3), ['usage.updated', 'history.compacted']);
-    assert.ok(!JSON.stringify(await storedTexts(app)).includes('They talked.'));
-  },
-);
+forEachDoor('AGENT-37 AGENT-39 Summarization replaces the oldest groups; the run pays for it', async (open) => {
+  const app = await openCompacting(open, {
+    strategy: 'Summarization',
+    triggerTurns: 3,
+    minimumPreservedGroups: 2,
+  });
+  for (const message of ['one', 'look two']) await say(app, message);
+  const { runId, usage } = await say(app, 'three');
+  const [summary, answer] = app.simulator.requests.slice(-2);
+  assert.ok(summary !== undefined && isSummary(summary));
+  assert.match(
+    lastOf(summary, 'user'),
+    /^User: one\n\nAssistant: Said one\.\n\nUser: look two\n\nAssistant called look: \{/,
+  );
+  assert.ok(answer !== undefined);
+  assert.deepEqual(conversation(answer), [
+    'user: Summary of the conversation so far:\nThey talked.',
+    'assistant: Said look two.',
+    'user: three',
+  ]);
+  assert.equal(usage?.inputTokens, 110);
+  assert.equal(usage?.outputTokens, 11);
+  const events = eventsOf(await readEvents(app.client, runId)).map(({ type }) => type);
+  assert.deepEqual(events.slice(1, 3), ['usage.updated', 'history.compacted']);
+  assert.ok(!JSON.stringify(await storedTexts(app)).includes('They talked.'));
+});
 
-forEachDurableService('AGENT-39 a failed summary leaves the history as it is, and is logged', async (open) => {
+forEachDoor('AGENT-39 a failed summary leaves the history as it is, and is logged', async (open) => {
   const app = await openCompacting(
     open,
     { strategy: 'Summarization', triggerTurns: 2, minimumPreservedGroups: 1 },
@@ -171,7 +165,7 @@ forEachDurableService('AGENT-39 a failed summary leaves the history as it is, an
   assert.ok(app.log.some(({ message }) => message.includes('could not be summarized')));
 });
 
-forEachDurableService(
+forEachDoor(
   'AGENT-39 summaries use summarizationModel, else UtilityModel, else the model of the agent',
   async (open) => {
     const models = async (service: Record<string, unknown>, summarizationModel: unknown): Promise<string[]> => {
@@ -203,7 +197,7 @@ forEachDurableService(
   },
 );
 
-forEachDurableService('AGENT-37 ContextWindow fits the prompt into the window less the answer', async (open) => {
+forEachDoor('AGENT-37 ContextWindow fits the prompt into the window less the answer', async (open) => {
   const app = await openCompacting(open, {
     strategy: 'ContextWindow',
     maxContextWindowTokens: 800,
@@ -219,31 +213,25 @@ forEachDurableService('AGENT-37 ContextWindow fits the prompt into the window le
   assert.equal(lines.at(-1), 'user: three');
 });
 
-forEachDurableService(
-  'AGENT-37 Pipeline does ToolResult, SlidingWindow and Summarization as far as is needed',
-  async (open) => {
-    const app = await openCompacting(open, {
-      strategy: 'Pipeline',
-      triggerMessages: 6,
-      minimumPreservedTurns: 2,
-      minimumPreservedGroups: 2,
-    });
-    for (const message of ['look one', 'look two', 'look three']) await say(app, message);
-    const [summary] = app.simulator.requests.filter(isSummary).slice(-1);
-    assert.ok(summary !== undefined);
-    // The first turn was summed up by the run before, and old results were stubs.
-    assert.match(
-      lastOf(summary, 'user'),
-      /^User: Summary of the conversation so far:\nThey talked\.\n\nUser: look two/,
-    );
-    assert.match(lastOf(summary, 'user'), /was left out/);
-    const sent = conversation(app.simulator.lastRequest());
-    assert.equal(sent[0], 'user: Summary of the conversation so far:\nThey talked.');
-    assert.ok(sent.includes('user: look three'));
-  },
-);
+forEachDoor('AGENT-37 Pipeline does ToolResult, SlidingWindow and Summarization as far as is needed', async (open) => {
+  const app = await openCompacting(open, {
+    strategy: 'Pipeline',
+    triggerMessages: 6,
+    minimumPreservedTurns: 2,
+    minimumPreservedGroups: 2,
+  });
+  for (const message of ['look one', 'look two', 'look three']) await say(app, message);
+  const [summary] = app.simulator.requests.filter(isSummary).slice(-1);
+  assert.ok(summary !== undefined);
+  // The first turn was summed up by the run before, and old results were stubs.
+  assert.match(lastOf(summary, 'user'), /^User: Summary of the conversation so far:\nThey talked\.\n\nUser: look two/);
+  assert.match(lastOf(summary, 'user'), /was left out/);
+  const sent = conversation(app.simulator.lastRequest());
+  assert.equal(sent[0], 'user: Summary of the conversation so far:\nThey talked.');
+  assert.ok(sent.includes('user: look three'));
+});
 
-forEachDurableService('AGENT-39 without compaction an overflow fails the run', async (open) => {
+forEachDoor('AGENT-39 without compaction an overflow fails the run', async (open) => {
   const app = await open({
     simulator: { respond: () => ({ fault: { kind: 'status', status: 400, vendor: 'context' } }) },
     agents: [{ name: 'helper', model: { provider: 'local', model: 'any' }, compaction: { strategy: 'None' } }],
@@ -251,7 +239,7 @@ forEachDurableService('AGENT-39 without compaction an overflow fails the run', a
   assert.equal((await refusal(say(app, 'one'))).code, 'context-window-exceeded');
 });
 
-forEachDurableService('AGENT-51 an estimate counts the history after compaction', async (open) => {
+forEachDoor('AGENT-51 an estimate counts the history after compaction', async (open) => {
   const app = await openCompacting(open, { strategy: 'SlidingWindow', triggerTurns: 2, minimumPreservedTurns: 1 });
   const estimate = async () =>
     (await app.client.agents.estimate({ params: { name: 'helper' }, body: { message: 'two', sessionId: 's' } })).body
@@ -265,43 +253,40 @@ const summing = { strategy: 'Summarization', triggerMessages: 6, minimumPreserve
 
 const summariesOf = (app: TestApp): number => app.simulator.requests.filter(isSummary).length;
 
-forEachDurableService(
-  'AGENT-39 a session keeps its summary: later runs begin with it and make none again',
-  async (open) => {
-    const app = await openCompacting(open, summing);
-    for (const message of ['one', 'two', 'three']) await say(app, message);
-    await say(app, 'four');
-    assert.equal(summariesOf(app), 1);
-    const summary = 'user: Summary of the conversation so far:\nThey talked.';
-    assert.deepEqual(conversation(app.simulator.lastRequest()).slice(0, 2), [summary, 'assistant: Said three.']);
+forEachDoor('AGENT-39 a session keeps its summary: later runs begin with it and make none again', async (open) => {
+  const app = await openCompacting(open, summing);
+  for (const message of ['one', 'two', 'three']) await say(app, message);
+  await say(app, 'four');
+  assert.equal(summariesOf(app), 1);
+  const summary = 'user: Summary of the conversation so far:\nThey talked.';
+  assert.deepEqual(conversation(app.simulator.lastRequest()).slice(0, 2), [summary, 'assistant: Said three.']);
 
-    const { runId } = await say(app, 'five');
-    assert.equal(summariesOf(app), 1, 'what was summed up once is paid for once');
-    assert.deepEqual(conversation(app.simulator.lastRequest()), [
-      summary,
-      'assistant: Said three.',
-      'user: four',
-      'assistant: Said four.',
-      'user: five',
-    ]);
-    const [event] = await compactions(app, runId);
-    assert.deepEqual([event?.['messagesBefore'], event?.['messagesAfter']], [9, 5]);
-    assert.equal((await storedTexts(app)).length, 10, 'AGENT-36 the history is whole');
+  const { runId } = await say(app, 'five');
+  assert.equal(summariesOf(app), 1, 'what was summed up once is paid for once');
+  assert.deepEqual(conversation(app.simulator.lastRequest()), [
+    summary,
+    'assistant: Said three.',
+    'user: four',
+    'assistant: Said four.',
+    'user: five',
+  ]);
+  const [event] = await compactions(app, runId);
+  assert.deepEqual([event?.['messagesBefore'], event?.['messagesAfter']], [9, 5]);
+  assert.equal((await storedTexts(app)).length, 10, 'AGENT-36 the history is whole');
 
-    const report = await replayBundle(await bundleOf(app.client, runId), new Map());
-    assert.deepEqual(report.divergences, [], 'a bundle of the run has what it began with');
+  const report = await replayBundle(await bundleOf(app.client, runId), new Map());
+  assert.deepEqual(report.divergences, [], 'a bundle of the run has what it began with');
 
-    await say(app, 'six');
-    assert.equal(summariesOf(app), 2, 'a summary that is too long by now goes into the next one');
-    assert.match(
-      conversation(app.simulator.requests.findLast(isSummary) as SimulatedRequest).join('\n'),
-      /They talked\./,
-    );
-    assert.equal(conversation(app.simulator.lastRequest())[0], summary);
-  },
-);
+  await say(app, 'six');
+  assert.equal(summariesOf(app), 2, 'a summary that is too long by now goes into the next one');
+  assert.match(
+    conversation(app.simulator.requests.findLast(isSummary) as SimulatedRequest).join('\n'),
+    /They talked\./,
+  );
+  assert.equal(conversation(app.simulator.lastRequest())[0], summary);
+});
 
-forEachDurableService('AGENT-39 a summary is not used where it does not belong', async (open) => {
+forEachDoor('AGENT-39 a summary is not used where it does not belong', async (open) => {
   const fails = (request: SimulatedRequest): Scenario =>
     !isSummary(request) && lastOf(request, 'user') === 'break'
       ? { fault: { kind: 'status', status: 400, vendor: 'bad-request' } }

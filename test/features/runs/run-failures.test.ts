@@ -1,5 +1,5 @@
 import assert from 'node:assert/strict';
-import { forEachDurableService, overHttp } from '../../support/app.ts';
+import { forEachDoor, overHttp } from '../../support/app.ts';
 import type { Scenario, VendorFault } from '../../support/providers/scenario.ts';
 import { surfaceCases } from '../../support/providers/surface-cases.ts';
 import {
@@ -66,29 +66,26 @@ const table: readonly Row[] = [
 ];
 
 for (const surface of surfaceCases)
-  forEachDurableService(
-    `RUN-20 RUN-73 each provider error has its status, class and type: ${surface.provider}`,
-    async (open) => {
-      const { client, simulator } = await open({
-        simulator: {},
-        agents: [{ name: 'helper', model: { provider: surface.provider, model: surface.model } }],
-      });
-      for (const expected of table) {
-        simulator.enqueue(expected.scenario);
-        const problem = await refusal(start(client, 'helper', { message: 'Hi', stream: false }));
-        const found = [problem.status, problem.code, problem.errorType];
-        assert.deepEqual(found, [expected.status, expected.code, expected.errorType], expected.what);
-        const [run] = await listRuns(client, { take: 1 });
-        assert.equal(run?.status, 'Failed');
-        assert.deepEqual([run.error?.class, run.error?.type], [expected.errorClass, expected.errorType], expected.what);
-        assert.equal(run.error?.message, problem.detail);
-        const log = assertWholeLog(await readEvents(client, run.id));
-        assert.deepEqual(log.at(-1)?.['error'], run.error);
-      }
-    },
-  );
+  forEachDoor(`RUN-20 RUN-73 each provider error has its status, class and type: ${surface.provider}`, async (open) => {
+    const { client, simulator } = await open({
+      simulator: {},
+      agents: [{ name: 'helper', model: { provider: surface.provider, model: surface.model } }],
+    });
+    for (const expected of table) {
+      simulator.enqueue(expected.scenario);
+      const problem = await refusal(start(client, 'helper', { message: 'Hi', stream: false }));
+      const found = [problem.status, problem.code, problem.errorType];
+      assert.deepEqual(found, [expected.status, expected.code, expected.errorType], expected.what);
+      const [run] = await listRuns(client, { take: 1 });
+      assert.equal(run?.status, 'Failed');
+      assert.deepEqual([run.error?.class, run.error?.type], [expected.errorClass, expected.errorType], expected.what);
+      assert.equal(run.error?.message, problem.detail);
+      const log = assertWholeLog(await readEvents(client, run.id));
+      assert.deepEqual(log.at(-1)?.['error'], run.error);
+    }
+  });
 
-forEachDurableService('RUN-20 GUARD-24 every class of a scripted failure answers as the table says', async (open) => {
+forEachDoor('RUN-20 GUARD-24 every class of a scripted failure answers as the table says', async (open) => {
   const { client } = await open({
     script: [
       ...['provider_timeout', 'content_filtered', 'circuit_open', 'provider_credential_unresolved'].map((type) => ({
@@ -111,7 +108,7 @@ forEachDurableService('RUN-20 GUARD-24 every class of a scripted failure answers
   }
 });
 
-forEachDurableService('RUN-20 a provider that stalls is given up after its time', async (open) => {
+forEachDoor('RUN-20 a provider that stalls is given up after its time', async (open) => {
   const { client, simulator } = await open({
     simulator: {},
     service: { Providers: { Compatible: { local: { Timeout: '50ms' } } } },
@@ -144,28 +141,25 @@ overHttp('RUN-21 the time that a provider names is passed on, in the body and as
   assert.equal(scripted.headers.get('retry-after'), '2');
 });
 
-forEachDurableService(
-  'RUN-26 a failure after the status line is an error frame, then the terminal frame',
-  async (open) => {
-    const { client, simulator } = await open({
-      simulator: {},
-      agents: [{ name: 'helper', model: { provider: 'local', model: 'any' } }],
-    });
-    simulator.enqueue({ answer: { text: ['Hel', 'lo'] }, fault: { kind: 'cut', after: 2 } });
-    const { frames, events, runId } = await runStream(client, 'helper', 'Hi');
-    const error = frames.filter((frame) => frame.id === undefined);
-    assert.equal(error.length, 1);
-    assert.equal(error[0]?.event, 'error');
-    assert.deepEqual(Object.keys(JSON.parse(error[0]?.data ?? '')), ['code', 'errorType', 'message']);
-    assert.equal(JSON.parse(error[0]?.data ?? '').code, 'provider-unavailable');
-    assert.equal(frames.at(-1)?.event, 'run.failed');
-    assert.equal(frames.at(-2)?.event, 'error');
-    assert.ok(typesOf(events).includes('message.delta'));
-    assert.deepEqual(eventsOf(await readEvents(client, runId)), events, 'the error frame is not in the log');
-  },
-);
+forEachDoor('RUN-26 a failure after the status line is an error frame, then the terminal frame', async (open) => {
+  const { client, simulator } = await open({
+    simulator: {},
+    agents: [{ name: 'helper', model: { provider: 'local', model: 'any' } }],
+  });
+  simulator.enqueue({ answer: { text: ['Hel', 'lo'] }, fault: { kind: 'cut', after: 2 } });
+  const { frames, events, runId } = await runStream(client, 'helper', 'Hi');
+  const error = frames.filter((frame) => frame.id === undefined);
+  assert.equal(error.length, 1);
+  assert.equal(error[0]?.event, 'error');
+  assert.deepEqual(Object.keys(JSON.parse(error[0]?.data ?? '')), ['code', 'errorType', 'message']);
+  assert.equal(JSON.parse(error[0]?.data ?? '').code, 'provider-unavailable');
+  assert.equal(frames.at(-1)?.event, 'run.failed');
+  assert.equal(frames.at(-2)?.event, 'error');
+  assert.ok(typesOf(events).includes('message.delta'));
+  assert.deepEqual(eventsOf(await readEvents(client, runId)), events, 'the error frame is not in the log');
+});
 
-forEachDurableService('RUN-71 no text of a provider leaves the log of the service', async (open) => {
+forEachDoor('RUN-71 no text of a provider leaves the log of the service', async (open) => {
   const app = await open({
     simulator: {},
     agents: [{ name: 'helper', model: { provider: 'local', model: 'any' } }],
@@ -195,36 +189,33 @@ const refusedWith = (error: object, code = 400): Scenario => ({
   fault: { kind: 'status', status: code, body: JSON.stringify({ error }) },
 });
 
-forEachDurableService(
-  'RUN-71 what a provider calls the refusal is told in identifiers, with the request',
-  async (open) => {
-    const app = await open({
-      simulator: {},
-      agents: [{ name: 'helper', model: { provider: 'openai', model: 'gpt-4.1' } }],
-    });
-    const error = {
-      message: secret,
-      type: 'invalid_request_error',
-      code: 'model_not_found',
-      param: 'messages.0.content',
-    };
-    app.simulator.enqueue(refusedWith(error), refusedWith(error));
-    const problem = await refusal(start(app.client, 'helper', { message: 'Hi', stream: false }));
-    const names = { code: 'model_not_found', type: 'invalid_request_error', param: 'messages.0.content' };
-    const requestId = problem.provider?.requestId ?? '';
-    assert.deepEqual(problem.provider, { ...names, requestId });
-    const [run] = await listRuns(app.client, { take: 1 });
-    assert.deepEqual(run?.error?.provider, problem.provider);
-    const logged = app.log.find(({ fields }) => fields['requestId'] === requestId && fields['error'] instanceof Error);
-    assert.match(String(logged?.fields['error']), /17\.example/, 'the log has the rest under the request');
-    const { events, runId } = await runStream(app.client, 'helper', 'Hi');
-    const told = events.at(-1)?.['error'] as { provider?: { requestId: string } };
-    assert.deepEqual(told.provider, { ...names, requestId: told.provider?.requestId });
-    assert.deepEqual((await getRun(app.client, runId)).error, told);
-  },
-);
+forEachDoor('RUN-71 what a provider calls the refusal is told in identifiers, with the request', async (open) => {
+  const app = await open({
+    simulator: {},
+    agents: [{ name: 'helper', model: { provider: 'openai', model: 'gpt-4.1' } }],
+  });
+  const error = {
+    message: secret,
+    type: 'invalid_request_error',
+    code: 'model_not_found',
+    param: 'messages.0.content',
+  };
+  app.simulator.enqueue(refusedWith(error), refusedWith(error));
+  const problem = await refusal(start(app.client, 'helper', { message: 'Hi', stream: false }));
+  const names = { code: 'model_not_found', type: 'invalid_request_error', param: 'messages.0.content' };
+  const requestId = problem.provider?.requestId ?? '';
+  assert.deepEqual(problem.provider, { ...names, requestId });
+  const [run] = await listRuns(app.client, { take: 1 });
+  assert.deepEqual(run?.error?.provider, problem.provider);
+  const logged = app.log.find(({ fields }) => fields['requestId'] === requestId && fields['error'] instanceof Error);
+  assert.match(String(logged?.fields['error']), /17\.example/, 'the log has the rest under the request');
+  const { events, runId } = await runStream(app.client, 'helper', 'Hi');
+  const told = events.at(-1)?.['error'] as { provider?: { requestId: string } };
+  assert.deepEqual(told.provider, { ...names, requestId: told.provider?.requestId });
+  assert.deepEqual((await getRun(app.client, runId)).error, told);
+});
 
-forEachDurableService('RUN-71 what is no identifier, or holds the credential, is left out', async (open) => {
+forEachDoor('RUN-71 what is no identifier, or holds the credential, is left out', async (open) => {
   const app = await open({
     simulator: {},
     agents: [{ name: 'helper', model: { provider: 'openai', model: 'gpt-4.1' } }],
@@ -248,7 +239,7 @@ forEachDurableService('RUN-71 what is no identifier, or holds the credential, is
   }
 });
 
-forEachDurableService('RUN-72 failures of one kind share a fingerprint', async (open) => {
+forEachDoor('RUN-72 failures of one kind share a fingerprint', async (open) => {
   const { client, simulator } = await open({
     simulator: {},
     agents: [
@@ -267,29 +258,26 @@ forEachDurableService('RUN-72 failures of one kind share a fingerprint', async (
   assert.notEqual(await printOf('one', status(429)), first);
 });
 
-forEachDurableService(
-  'RUN-71 RUN-73 an error of the service itself is internal, and says nothing of its cause',
-  async (open) => {
-    const app = await open({
-      tools: [tool('look', async () => 'x')],
-      script: [{ reply: { toolCalls: [{ name: 'look', arguments: {} }] } }],
-      agents: [{ name: 'helper', toolNames: ['look'] }],
-      authorizer: {
-        // Not a module's fault alone: whatever it throws must stay inside.
-        authorize: () => Promise.reject(new Error(secret)),
-      },
-      service: { Tools: { MaxIterations: 1 } },
-    });
-    const { frames } = await runStream(app.client, 'helper', 'Hi');
-    assert.ok(!JSON.stringify(frames).includes('sk-live'));
-    assert.match(eventsOf(frames).find((event) => event.type === 'tool.failed')?.['error'], /not allowed/);
-  },
-);
+forEachDoor('RUN-71 RUN-73 an error of the service itself is internal, and says nothing of its cause', async (open) => {
+  const app = await open({
+    tools: [tool('look', async () => 'x')],
+    script: [{ reply: { toolCalls: [{ name: 'look', arguments: {} }] } }],
+    agents: [{ name: 'helper', toolNames: ['look'] }],
+    authorizer: {
+      // Not a module's fault alone: whatever it throws must stay inside.
+      authorize: () => Promise.reject(new Error(secret)),
+    },
+    service: { Tools: { MaxIterations: 1 } },
+  });
+  const { frames } = await runStream(app.client, 'helper', 'Hi');
+  assert.ok(!JSON.stringify(frames).includes('sk-live'));
+  assert.match(eventsOf(frames).find((event) => event.type === 'tool.failed')?.['error'], /not allowed/);
+});
 
 const spoken = ['One', ' two', ' three'];
 
 for (const surface of surfaceCases)
-  forEachDurableService(`RUN-26 wherever ${surface.provider} dies the stream ends in order`, async (open) => {
+  forEachDoor(`RUN-26 wherever ${surface.provider} dies the stream ends in order`, async (open) => {
     const app = await open({
       simulator: {},
       agents: [{ name: 'helper', model: { provider: surface.provider, model: surface.model } }],

@@ -1,5 +1,5 @@
 import assert from 'node:assert/strict';
-import { forEachDurableService, forEachService } from '../../support/app.ts';
+import { forEachDoor } from '../../support/app.ts';
 import type { SimulatedUsage } from '../../support/providers/scenario.ts';
 import { surfaceCases } from '../../support/providers/surface-cases.ts';
 import {
@@ -19,7 +19,7 @@ const local = { provider: 'local', model: 'any' };
 const ofType = (events: readonly LoggedEvent[], type: string) => events.filter((event) => event.type === type);
 
 for (const surface of surfaceCases)
-  forEachService(`RUN-22 RUN-38 an agent answers with tools and usage over ${surface.provider}`, async (open) => {
+  forEachDoor(`RUN-22 RUN-38 an agent answers with tools and usage over ${surface.provider}`, async (open) => {
     const app = await open({
       simulator: {},
       tools: [tool('look', async () => 'seen')],
@@ -56,7 +56,7 @@ for (const surface of surfaceCases)
     assert.equal(app.simulator.lastRequest().streaming, false);
   });
 
-forEachService('RUN-38 what a provider does not report is null, never 0', async (open) => {
+forEachDoor('RUN-38 what a provider does not report is null, never 0', async (open) => {
   const app = await open({ simulator: {}, agents: [{ name: 'helper', model: local }] });
   app.simulator.enqueue({ answer: { text: ['Hi'], usage: null } });
   const { runId, events } = await runStream(app.client, 'helper', 'Hi');
@@ -80,7 +80,7 @@ const fallbacks = [
   { provider: 'anthropic', model: 'third' },
 ];
 
-forEachService(
+forEachDoor(
   'RUN-63 AGENT-24 fallbacks are tried in order, and the run is that of the model that answered',
   async (open) => {
     const app = await open({
@@ -140,7 +140,7 @@ forEachService(
   },
 );
 
-forEachService('RUN-63 when all fail the first error stands, and its message names every provider', async (open) => {
+forEachDoor('RUN-63 when all fail the first error stands, and its message names every provider', async (open) => {
   const app = await open({ simulator: {}, agents: [{ name: 'helper', model: { ...local, fallbacks } }] });
   const faults = [429, 500, 503].map((status) => ({ fault: { kind: 'status', status } as const }));
   for (const stream of [true, false]) {
@@ -154,7 +154,7 @@ forEachService('RUN-63 when all fail the first error stands, and its message nam
   }
 });
 
-forEachService('RUN-63 there is no fallback for what would fail again, nor after the first output', async (open) => {
+forEachDoor('RUN-63 there is no fallback for what would fail again, nor after the first output', async (open) => {
   const app = await open({ simulator: {}, agents: [{ name: 'helper', model: { ...local, fallbacks } }] });
   const refusals = [
     { fault: { kind: 'status', status: 400, vendor: 'bad-request' } },
@@ -172,7 +172,7 @@ forEachService('RUN-63 there is no fallback for what would fail again, nor after
   }
 });
 
-forEachService('RUN-63 a JSON answer falls back also when the first model broke off its answer', async (open) => {
+forEachDoor('RUN-63 a JSON answer falls back also when the first model broke off its answer', async (open) => {
   const app = await open({ simulator: {}, agents: [{ name: 'helper', model: { ...local, fallbacks } }] });
   app.simulator.enqueue({ answer: { text: ['Half an answer'] }, fault: { kind: 'cut', after: 1 } });
   const answer = await runJson(app.client, 'helper', 'Hi');
@@ -181,7 +181,7 @@ forEachService('RUN-63 a JSON answer falls back also when the first model broke 
 
 const priced = (usage: SimulatedUsage) => ({ answer: { text: ['Hi'], usage } });
 
-forEachService('RUN-61 RUN-62 cost follows from the prices of the moment, rounded half to even', async (open) => {
+forEachDoor('RUN-61 RUN-62 cost follows from the prices of the moment, rounded half to even', async (open) => {
   const app = await open({
     simulator: {},
     service: {
@@ -246,7 +246,7 @@ forEachService('RUN-61 RUN-62 cost follows from the prices of the moment, rounde
   assert.deepEqual([unknown?.totalCost, unknown?.source, unknown?.currency], [null, 'Unknown', 'EUR']);
 });
 
-forEachDurableService('RUN-61 a later price changes no run that is stored', async (open) => {
+forEachDoor('RUN-61 a later price changes no run that is stored', async (open) => {
   const prices = (input: number) => ({ Pricing: { Currency: 'EUR', demo: { 'demo-1': { Input: input, Output: 1 } } } });
   const script = [{ reply: { text: 'Hi', usage: { inputTokens: 1_000_000, outputTokens: 0 } } }];
   const app = await open({ script, service: prices(3), agents: [{ name: 'helper' }] });
@@ -265,7 +265,7 @@ const spends = (inputTokens: number) => [
 const look = tool('look', async () => 'seen');
 const looker = { name: 'helper', toolNames: ['look'] };
 
-forEachService('RUN-49 the cost of a tree is limited; what has no price counts by its tokens', async (open) => {
+forEachDoor('RUN-49 the cost of a tree is limited; what has no price counts by its tokens', async (open) => {
   const { client } = await open({
     tools: [look],
     script: spends(1_000_000),
@@ -290,7 +290,7 @@ forEachService('RUN-49 the cost of a tree is limited; what has no price counts b
   assert.equal(free.code, 'provider-error', 'no rule of the script is left: the cost did not end it');
 });
 
-forEachService('RUN-49 tokens are limited, and a limit of 0 is none', async (open) => {
+forEachDoor('RUN-49 tokens are limited, and a limit of 0 is none', async (open) => {
   const limited = await open({
     tools: [look],
     script: spends(60),
@@ -309,7 +309,7 @@ forEachService('RUN-49 tokens are limited, and a limit of 0 is none', async (ope
   assert.equal((await runJson(free.client, 'helper', 'Hi')).output, 'Over.');
 });
 
-forEachService('RUN-49 the time of a tree is limited, and cuts a call that is in progress', async (open) => {
+forEachDoor('RUN-49 the time of a tree is limited, and cuts a call that is in progress', async (open) => {
   const { client } = await open({
     script: [{ reply: { text: 'So', stall: true } }],
     service: { AgentGraph: { MaxDuration: '400ms' } },
@@ -324,7 +324,7 @@ forEachService('RUN-49 the time of a tree is limited, and cuts a call that is in
   assert.ok(typesOf(events).includes('message.delta'));
 });
 
-forEachService('RUN-20 structured output is parsed where the format asks for it', async (open) => {
+forEachDoor('RUN-20 structured output is parsed where the format asks for it', async (open) => {
   const { client } = await open({
     script: [{ when: { message: 'good' }, reply: { text: '{"n":[1]}' } }, { reply: { text: 'not JSON' } }],
     agents: [
@@ -339,7 +339,7 @@ forEachService('RUN-20 structured output is parsed where the format asks for it'
   assert.deepEqual(events.at(-1)?.['structuredOutput'], { n: [1] });
 });
 
-forEachService('RUN-20 an answer that was cut by its length says so', async (open) => {
+forEachDoor('RUN-20 an answer that was cut by its length says so', async (open) => {
   const app = await open({ simulator: {}, agents: [{ name: 'helper', model: local }] });
   app.simulator.enqueue({ answer: { text: ['Half'], finish: 'length' } }, { answer: { text: [''], finish: 'filter' } });
   assert.equal((await runJson(app.client, 'helper', 'Hi')).finishReason, 'Length');
@@ -347,7 +347,7 @@ forEachService('RUN-20 an answer that was cut by its length says so', async (ope
   assert.deepEqual([filtered.status, filtered.code, filtered.errorType], [422, 'content-filtered', 'content_filtered']);
 });
 
-forEachService('RUN-38 usage of every model call is added up in the events', async (open) => {
+forEachDoor('RUN-38 usage of every model call is added up in the events', async (open) => {
   const { client } = await open({
     tools: [look],
     script: callsTools('look'),

@@ -1,5 +1,5 @@
 import assert from 'node:assert/strict';
-import { type AppSetup, forEachDurableService, type OpenApp, type TestApp } from '../../support/app.ts';
+import { type AppSetup, forEachDoor, type OpenApp, type TestApp } from '../../support/app.ts';
 import type { Scenario, SimulatedRequest } from '../../support/providers/scenario.ts';
 import { conversation, lastOf, says } from './chat-requests.ts';
 import {
@@ -51,14 +51,14 @@ const eventsOfLastRun = async (app: TestApp): Promise<LoggedEvent[]> => {
 
 const ofType = (events: readonly LoggedEvent[], type: string) => events.filter((event) => event.type === type);
 
-forEachDurableService('RUN-68 an answer that fits its schema is the structured output', async (open) => {
+forEachDoor('RUN-68 an answer that fits its schema is the structured output', async (open) => {
   const app = await openStructured(open, { Enabled: true });
   const { structuredOutput, output } = await runJson(app.client, 'helper', '{"total":3}');
   assert.deepEqual(structuredOutput, { total: 3 });
   assert.equal(output, '{"total":3}');
 });
 
-forEachDurableService('RUN-68 RUN-20 a rejected answer fails the run, and no event shows its text', async (open) => {
+forEachDoor('RUN-68 RUN-20 a rejected answer fails the run, and no event shows its text', async (open) => {
   const app = await openStructured(open, { Enabled: true });
   for (const [answer, reason] of [
     ['secret words', 'NotJson'],
@@ -93,7 +93,7 @@ forEachDurableService('RUN-68 RUN-20 a rejected answer fails the run, and no eve
   }
 });
 
-forEachDurableService('RUN-68 Json must parse; switched off, nothing is checked', async (open) => {
+forEachDoor('RUN-68 Json must parse; switched off, nothing is checked', async (open) => {
   const json = await openStructured(open, { Enabled: true }, { kind: 'Json' });
   assert.deepEqual((await runJson(json.client, 'helper', '{"any":1}')).structuredOutput, { any: 1 });
   assert.equal((await refusal(runJson(json.client, 'helper', '{"any":'))).code, 'structured-response-invalid');
@@ -101,7 +101,7 @@ forEachDurableService('RUN-68 Json must parse; switched off, nothing is checked'
   assert.equal((await runJson(off.client, 'helper', 'words')).structuredOutput, null);
 });
 
-forEachDurableService('RUN-69 repairs are further calls of the same run, at its cost', async (open) => {
+forEachDoor('RUN-69 repairs are further calls of the same run, at its cost', async (open) => {
   const app = await openStructured(open, { Enabled: true, MaxRepairAttempts: 2 });
   const answer = await runJson(app.client, 'helper', 'words then {"total":"x"} then {"total":7}');
   assert.deepEqual(answer.structuredOutput, { total: 7 });
@@ -118,7 +118,7 @@ forEachDurableService('RUN-69 repairs are further calls of the same run, at its 
   assert.match(lastOf(app.simulator.lastRequest(), 'user'), /^Your answer was not accepted:\n- total must be number/);
 });
 
-forEachDurableService('AGENT-26 a repair never comes from the response cache', async (open) => {
+forEachDoor('AGENT-26 a repair never comes from the response cache', async (open) => {
   const app = await openStructured(open, { Enabled: true, MaxRepairAttempts: 1 });
   const model = { provider: 'local', model: 'any', responseFormat: { kind: 'Json' }, responseCache: { enabled: true } };
   await app.createAgent({ name: 'cached', model });
@@ -128,7 +128,7 @@ forEachDurableService('AGENT-26 a repair never comes from the response cache', a
   }
 });
 
-forEachDurableService('RUN-69 when every attempt is used up, the run fails', async (open) => {
+forEachDoor('RUN-69 when every attempt is used up, the run fails', async (open) => {
   const app = await openStructured(open, { Enabled: true, MaxRepairAttempts: 1 });
   assert.equal(
     (await refusal(runJson(app.client, 'helper', 'a then b then {"total":1}'))).code,
@@ -139,7 +139,7 @@ forEachDurableService('RUN-69 when every attempt is used up, the run fails', asy
   assert.equal(ofType(events, 'structured-response.repair-attempted').length, 1);
 });
 
-forEachDurableService('RUN-69 no repair in a stream or with a session, and the event says so', async (open) => {
+forEachDoor('RUN-69 no repair in a stream or with a session, and the event says so', async (open) => {
   const app = await openStructured(open, { Enabled: true, MaxRepairAttempts: 2 });
   const { events } = await runStream(app.client, 'helper', 'words then {"total":1}');
   assert.deepEqual(
@@ -155,7 +155,7 @@ forEachDurableService('RUN-69 no repair in a stream or with a session, and the e
   assert.equal((await refusal(app.client.sessions.get({ params: { sessionId: 's' } }))).status, 404);
 });
 
-forEachDurableService("RUN-68 a module's validator has the last word, and what it throws rejects", async (open) => {
+forEachDoor("RUN-68 a module's validator has the last word, and what it throws rejects", async (open) => {
   const seen: unknown[] = [];
   const app = await openStructured(open, { Enabled: true, MaxRepairAttempts: 1 }, undefined, {
     module: {
@@ -179,7 +179,7 @@ forEachDurableService("RUN-68 a module's validator has the last word, and what i
   assert.equal(rejected?.['reason'], 'ValidatorRejected');
 });
 
-forEachDurableService('RUN-69 the answer of a queued run is repaired, for nobody has read its stream', async (open) => {
+forEachDoor('RUN-69 the answer of a queued run is repaired, for nobody has read its stream', async (open) => {
   const app = await openStructured(open, { Enabled: true, MaxRepairAttempts: 2 });
   const runId = await enqueue(app.client, 'helper', { message: 'words then {"total":"x"} then {"total":7}' });
   const events = await followToEnd(app.client, runId);
@@ -194,7 +194,7 @@ forEachDurableService('RUN-69 the answer of a queued run is repaired, for nobody
   assert.equal((await getRun(app.client, runId)).isStreaming, false);
 });
 
-forEachDurableService('RUN-69 a queued run with a session is not repaired either', async (open) => {
+forEachDoor('RUN-69 a queued run with a session is not repaired either', async (open) => {
   const app = await openStructured(open, { Enabled: true, MaxRepairAttempts: 2 });
   const runId = await enqueue(app.client, 'helper', { message: 'words then {"total":1}', sessionId: 's' });
   const events = await followToEnd(app.client, runId);
@@ -205,7 +205,7 @@ forEachDurableService('RUN-69 a queued run with a session is not repaired either
   assert.equal(events.at(-1)?.['error'].type, 'structured_response_invalid');
 });
 
-forEachDurableService('RUN-69 AGENT-46 a called agent is repaired, also where its caller streams', async (open) => {
+forEachDoor('RUN-69 AGENT-46 a called agent is repaired, also where its caller streams', async (open) => {
   const app = await openStructured(open, { Enabled: true, MaxRepairAttempts: 1 }, undefined, {
     simulator: {
       respond: (request) => {

@@ -4,7 +4,7 @@ import type { Frame } from '../../../src/contract/operation.ts';
 import type { ToolAuthorizer } from '../../../src/engine/tools/tool.ts';
 import { ToolError } from '../../../src/engine/tools/tool.ts';
 import { turnStore } from '../../../src/features/runs/run-turns.store.ts';
-import { forEachDurableService, type TestApp } from '../../support/app.ts';
+import { forEachDoor, type TestApp } from '../../support/app.ts';
 import type { SimulatedToolCall } from '../../support/providers/scenario.ts';
 import {
   assertWholeLog,
@@ -42,7 +42,7 @@ const named = (name: string) => ({ name: 'helper', model: local, toolNames: [nam
 
 const ledgerOf = (app: TestApp, runId: string) => app.store.open().stores(turnStore).ledger(runId);
 
-forEachDurableService(
+forEachDoor(
   'TOOL-27 a call stands in the ledger as Pending before it is made, and is settled after it',
   async (open) => {
     const seen: unknown[] = [];
@@ -88,7 +88,7 @@ forEachDurableService(
   },
 );
 
-forEachDurableService('TOOL-27 equal calls of one turn, and of two turns, have keys of their own', async (open) => {
+forEachDoor('TOOL-27 equal calls of one turn, and of two turns, have keys of their own', async (open) => {
   const keys: string[] = [];
   const app = await open({
     tools: [
@@ -105,30 +105,27 @@ forEachDurableService('TOOL-27 equal calls of one turn, and of two turns, have k
   assert.equal(new Set(keys).size, 3);
 });
 
-forEachDurableService(
-  'TOOL-21 AGENT-27 the calls of one turn run one after another in the order of the model',
-  async (open) => {
-    const order: string[] = [];
-    const step = (name: string) =>
-      tool(name, async () => {
-        order.push(`${name} begins`);
-        await new Promise((resolve) => setImmediate(resolve));
-        order.push(`${name} ends`);
-        return name;
-      });
-    const app = await open({
-      tools: [step('first'), step('second')],
-      simulator: {},
-      agents: [{ name: 'helper', model: local, toolNames: ['first', 'second'] }],
+forEachDoor('TOOL-21 AGENT-27 the calls of one turn run one after another in the order of the model', async (open) => {
+  const order: string[] = [];
+  const step = (name: string) =>
+    tool(name, async () => {
+      order.push(`${name} begins`);
+      await new Promise((resolve) => setImmediate(resolve));
+      order.push(`${name} ends`);
+      return name;
     });
-    app.simulator.enqueue(asksFor(call('c1', 'second'), call('c2', 'first')));
-    await runJson(app.client, 'helper', 'Hi');
-    assert.deepEqual(order, ['second begins', 'second ends', 'first begins', 'first ends']);
-    assert.deepEqual(resultsOf(app), ['second', 'first']);
-  },
-);
+  const app = await open({
+    tools: [step('first'), step('second')],
+    simulator: {},
+    agents: [{ name: 'helper', model: local, toolNames: ['first', 'second'] }],
+  });
+  app.simulator.enqueue(asksFor(call('c1', 'second'), call('c2', 'first')));
+  await runJson(app.client, 'helper', 'Hi');
+  assert.deepEqual(order, ['second begins', 'second ends', 'first begins', 'first ends']);
+  assert.deepEqual(resultsOf(app), ['second', 'first']);
+});
 
-forEachDurableService(
+forEachDoor(
   'TOOL-21 AGENT-27 in parallel they settle as they end, and go back in the order of the model',
   async (open) => {
     const gates = { one: new Gate(), two: new Gate() };
@@ -171,7 +168,7 @@ forEachDurableService(
   },
 );
 
-forEachDurableService('TOOL-24 every settled call has one record, and a refused one too', async (open) => {
+forEachDoor('TOOL-24 every settled call has one record, and a refused one too', async (open) => {
   const app = await open({
     tools: [
       tool('count', async (_args, { reportUsage }) => {
@@ -215,7 +212,7 @@ forEachDurableService('TOOL-24 every settled call has one record, and a refused 
   assert.deepEqual(resultsOf(app), ['{"n":3}', ...body.slice(1).map((record) => record.error)]);
 });
 
-forEachDurableService(
+forEachDoor(
   'TOOL-15 the text of a body that throws stays in the log; a chosen message goes to the model',
   async (open) => {
     const app = await open({
@@ -241,7 +238,7 @@ forEachDurableService(
   },
 );
 
-forEachDurableService(
+forEachDoor(
   'TOOL-14 a tool that takes too long is given up, its signal aborted and its result dropped',
   async (open) => {
     const late = Promise.withResolvers<string>();
@@ -272,7 +269,7 @@ forEachDurableService(
   },
 );
 
-forEachDurableService('TOOL-16 as many failures in a row as are tolerated, and one more, end the run', async (open) => {
+forEachDoor('TOOL-16 as many failures in a row as are tolerated, and one more, end the run', async (open) => {
   const fails = tool('fails', async () => {
     throw new Error('no');
   });
@@ -303,7 +300,7 @@ forEachDurableService('TOOL-16 as many failures in a row as are tolerated, and o
   assert.deepEqual([slow.status, slow.code], [502, 'tool-timeout']);
 });
 
-forEachDurableService('TOOL-17 after the last round the model answers without tools', async (open) => {
+forEachDoor('TOOL-17 after the last round the model answers without tools', async (open) => {
   const app = await open({
     tools: [tool('look', async () => 'seen')],
     simulator: {},
@@ -326,7 +323,7 @@ forEachDurableService('TOOL-17 after the last round the model answers without to
   assert.equal(answer.finishReason, 'Stop');
 });
 
-forEachDurableService('TOOL-18 TOOL-19 a result is canonical text, cut to its limit for the model', async (open) => {
+forEachDoor('TOOL-18 TOOL-19 a result is canonical text, cut to its limit for the model', async (open) => {
   const app = await open({
     tools: [
       tool('text', async () => 'as it is'),
@@ -358,39 +355,36 @@ forEachDurableService('TOOL-18 TOOL-19 a result is canonical text, cut to its li
   );
 });
 
-forEachDurableService(
-  'TOOL-12 without a handler a permission decides: the shared token has all, a key none',
-  async (open) => {
-    const token = 'shared-token-0123456789';
-    const app = await open({
-      tools: [
-        tool('open', async () => 'open'),
-        tool('guarded', async () => 'secret', { requiredPermission: 'vault.read' }),
-      ],
-      simulator: {},
-      host: { AuthToken: token },
-      token,
-      agents: [{ name: 'helper', model: local, toolNames: ['open', 'guarded'] }],
-      service: { Tools: { MaxConsecutiveErrors: 0 } },
-    });
-    const { body } = await app.client.keys.create({
-      body: { name: 'k', role: 'Admin', scopes: ['RunsRead', 'RunsWrite'] },
-    });
-    const both = asksFor(call('1', 'open'), call('2', 'guarded'));
-    app.simulator.enqueue(both);
-    await runJson(app.client, 'helper', 'Hi');
-    assert.deepEqual(resultsOf(app), ['open', 'secret']);
-    app.simulator.enqueue(both);
-    const { runId, events } = await runStream(await app.clientFor(body.plaintextKey), 'helper', 'Hi');
-    assert.deepEqual(resultsOf(app), ['open', 'This call needs the permission vault.read.']);
-    assert.equal(events.at(-1)?.type, 'run.completed', 'TOOL-16 a denial is no failure');
-    assert.equal(ofType(events, 'tool.failed')[0]?.['authorizationDenied'], true);
-    const record = (await app.client.runs.tools({ params: { runId } })).body[1];
-    assert.deepEqual([record?.authorizationDenied, record?.succeeded], [true, false]);
-  },
-);
+forEachDoor('TOOL-12 without a handler a permission decides: the shared token has all, a key none', async (open) => {
+  const token = 'shared-token-0123456789';
+  const app = await open({
+    tools: [
+      tool('open', async () => 'open'),
+      tool('guarded', async () => 'secret', { requiredPermission: 'vault.read' }),
+    ],
+    simulator: {},
+    host: { AuthToken: token },
+    token,
+    agents: [{ name: 'helper', model: local, toolNames: ['open', 'guarded'] }],
+    service: { Tools: { MaxConsecutiveErrors: 0 } },
+  });
+  const { body } = await app.client.keys.create({
+    body: { name: 'k', role: 'Admin', scopes: ['RunsRead', 'RunsWrite'] },
+  });
+  const both = asksFor(call('1', 'open'), call('2', 'guarded'));
+  app.simulator.enqueue(both);
+  await runJson(app.client, 'helper', 'Hi');
+  assert.deepEqual(resultsOf(app), ['open', 'secret']);
+  app.simulator.enqueue(both);
+  const { runId, events } = await runStream(await app.clientFor(body.plaintextKey), 'helper', 'Hi');
+  assert.deepEqual(resultsOf(app), ['open', 'This call needs the permission vault.read.']);
+  assert.equal(events.at(-1)?.type, 'run.completed', 'TOOL-16 a denial is no failure');
+  assert.equal(ofType(events, 'tool.failed')[0]?.['authorizationDenied'], true);
+  const record = (await app.client.runs.tools({ params: { runId } })).body[1];
+  assert.deepEqual([record?.authorizationDenied, record?.succeeded], [true, false]);
+});
 
-forEachDurableService(
+forEachDoor(
   'TOOL-11 TOOL-12 a handler decides before anything else and gives its reason to the model',
   async (open) => {
     const asked: unknown[] = [];
@@ -416,7 +410,7 @@ forEachDurableService(
   },
 );
 
-forEachDurableService('RUN-29 a tool adds events of its own to the log', async (open) => {
+forEachDoor('RUN-29 a tool adds events of its own to the log', async (open) => {
   const errors: string[] = [];
   const app = await open({
     tools: [
@@ -447,7 +441,7 @@ forEachDurableService('RUN-29 a tool adds events of its own to the log', async (
   );
 });
 
-forEachDurableService('TOOL-11 the body knows its run, session and user', async (open) => {
+forEachDoor('TOOL-11 the body knows its run, session and user', async (open) => {
   let context: Record<string, unknown> = {};
   const app = await open({
     tools: [
@@ -471,7 +465,7 @@ forEachDurableService('TOOL-11 the body knows its run, session and user', async 
   });
 });
 
-forEachDurableService('RUN-64 TOOL-27 a fallback repeats the model call, not the tools that are done', async (open) => {
+forEachDoor('RUN-64 TOOL-27 a fallback repeats the model call, not the tools that are done', async (open) => {
   const keys: string[] = [];
   const app = await open({
     tools: [
@@ -497,7 +491,7 @@ forEachDurableService('RUN-64 TOOL-27 a fallback repeats the model call, not the
   assert.deepEqual(resultsOf(app), ['paid']);
 });
 
-forEachDurableService('TOOL-13 a validator of the tool has the last word on the arguments', async (open) => {
+forEachDoor('TOOL-13 a validator of the tool has the last word on the arguments', async (open) => {
   const app = await open({
     tools: [
       tool('book', async () => 'booked', {
@@ -522,7 +516,7 @@ forEachDurableService('TOOL-13 a validator of the tool has the last word on the 
   assert.deepEqual(resultsOf(app), ['The arguments do not fit: day is not in any month.', 'booked']);
 });
 
-forEachDurableService('TOOL-22 parallel calls are all told when the run is cancelled', async (open) => {
+forEachDoor('TOOL-22 parallel calls are all told when the run is cancelled', async (open) => {
   const gates = { one: new Gate(), two: new Gate() };
   const ended: string[] = [];
   const app = await open({

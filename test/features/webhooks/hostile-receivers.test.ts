@@ -8,7 +8,7 @@ import { newId } from '../../../src/core/ids.ts';
 import { jobStore } from '../../../src/features/jobs/index.ts';
 import { deliveryStore } from '../../../src/features/webhooks/webhook-deliveries.store.ts';
 import { deliveryWrites } from '../../../src/features/webhooks/webhook-events.ts';
-import { forEachDurableService, type TestApp } from '../../support/app.ts';
+import { forEachDoor, type TestApp } from '../../support/app.ts';
 import { issuedCertificate, whyNoCertificates } from '../../support/certificates.ts';
 import { eventually } from '../../support/eventually.ts';
 import { simulateInternet } from '../../support/simulated-internet.ts';
@@ -77,7 +77,7 @@ const drip = (t: TestContext, socket: Socket, text: string): void => {
   socket.on('close', () => clearInterval(timer));
 };
 
-forEachDurableService('WEBHOOK-28 a receiver that hangs is a failed attempt without an answer', async (open, t) => {
+forEachDoor('WEBHOOK-28 a receiver that hangs is a failed attempt without an answer', async (open, t) => {
   const app = await open(webhookSetup({ Timeout: '400ms', RetryDelays: ['1m'] }));
   await save(app.client, await socketServer(t, () => undefined));
   await sendTest(app.client);
@@ -88,21 +88,18 @@ for (const [what, head, responseCode] of [
   ['head', 'HTTP/1.1 200 OK\r\nx-slow: ', null],
   ['body', 'HTTP/1.1 200 OK\r\ncontent-length: 1000000\r\n\r\n', 200],
 ] as const)
-  forEachDurableService(
-    `WEBHOOK-28 no byte of an answer whose ${what} never ends gives it more time`,
-    async (open, t) => {
-      const app = await open(webhookSetup({ Timeout: '400ms', RetryDelays: ['1m'] }));
-      const url = await socketServer(t, (socket) => {
-        socket.write(head);
-        drip(t, socket, 'x');
-      });
-      await save(app.client, url);
-      await sendTest(app.client);
-      await failsTwice(app, 'timeout', responseCode);
-    },
-  );
+  forEachDoor(`WEBHOOK-28 no byte of an answer whose ${what} never ends gives it more time`, async (open, t) => {
+    const app = await open(webhookSetup({ Timeout: '400ms', RetryDelays: ['1m'] }));
+    const url = await socketServer(t, (socket) => {
+      socket.write(head);
+      drip(t, socket, 'x');
+    });
+    await save(app.client, url);
+    await sendTest(app.client);
+    await failsTwice(app, 'timeout', responseCode);
+  });
 
-forEachDurableService('WEBHOOK-28 an endless body is a delivery, of which little is read', async (open, t) => {
+forEachDoor('WEBHOOK-28 an endless body is a delivery, of which little is read', async (open, t) => {
   const app = await open(webhookSetup({ MaxResponseBytes: 1000 }));
   let sent = 0;
   let isCut = false;
@@ -129,7 +126,7 @@ forEachDurableService('WEBHOOK-28 an endless body is a delivery, of which little
   assert.ok(sent < 32_000_000, `${sent} bytes: what lies in the buffers of both sockets`);
 });
 
-forEachDurableService(
+forEachDoor(
   'WEBHOOK-32 WEBHOOK-33 a receiver that is gone ends the delivery, whatever attempts are left, and what waits for it',
   async (open, t) => {
     const app = await open(webhookSetup({ RetryDelays: ['1m', '1m'] }));
@@ -171,7 +168,7 @@ for (const [what, ahead, waits] of [
   ['a date beyond the longest delay moves it by that delay', 600, [59, 60]],
   ['a date that has passed does not move it', -30, [0.9, 1.1]],
 ] as const)
-  forEachDurableService(`WEBHOOK-30 429 with ${what}`, async (open, t) => {
+  forEachDoor(`WEBHOOK-30 429 with ${what}`, async (open, t) => {
     const app = await open(webhookSetup({ RetryDelays: ['1m', '1h'] }));
     const server = await receiver(t, (_request, response) =>
       response
@@ -193,7 +190,7 @@ for (const [what, ahead, waits] of [
     assert.equal(server.received.length, 1, 'never earlier');
   });
 
-forEachDurableService(
+forEachDoor(
   'WEBHOOK-25 WEBHOOK-26 a name that means another address when it is asked again is connected to as it was checked',
   async (open, t) => {
     const server = await receiver(t, (_request, response) => response.writeHead(500).end());
@@ -228,27 +225,24 @@ forEachDurableService(
   },
 );
 
-forEachDurableService(
-  'WEBHOOK-25 one private address among those of a name is enough to drop a delivery',
-  async (open, t) => {
-    const server = await receiver(t);
-    const internet = simulateInternet(t, {
-      'both.example': () => [publicAddress, '10.0.0.1'],
-      'mapped.example': () => ['::ffff:127.0.0.1'],
-    });
-    const app = await open(webhookSetup(strict));
-    for (const [index, name] of ['both.example', 'mapped.example'].entries()) {
-      await save(app.client, `http://${name}:${server.port}/`);
-      await sendTest(app.client);
-      const what = `${index + 1} was dropped`;
-      const dropped = await newest(app.client, what, ({ status }) => status === 'Dropped');
-      assert.equal(dropped.error, 'target-not-allowed');
-    }
-    assert.deepEqual([internet.connected, server.connections()], [[], 0]);
-  },
-);
+forEachDoor('WEBHOOK-25 one private address among those of a name is enough to drop a delivery', async (open, t) => {
+  const server = await receiver(t);
+  const internet = simulateInternet(t, {
+    'both.example': () => [publicAddress, '10.0.0.1'],
+    'mapped.example': () => ['::ffff:127.0.0.1'],
+  });
+  const app = await open(webhookSetup(strict));
+  for (const [index, name] of ['both.example', 'mapped.example'].entries()) {
+    await save(app.client, `http://${name}:${server.port}/`);
+    await sendTest(app.client);
+    const what = `${index + 1} was dropped`;
+    const dropped = await newest(app.client, what, ({ status }) => status === 'Dropped');
+    assert.equal(dropped.error, 'target-not-allowed');
+  }
+  assert.deepEqual([internet.connected, server.connections()], [[], 0]);
+});
 
-forEachDurableService(
+forEachDoor(
   'WEBHOOK-27 a redirect to a private address is a failed attempt, and nobody goes there',
   async (open, t) => {
     const inside = await receiver(t);
@@ -284,7 +278,7 @@ const tlsReceiver = async (t: TestContext, name: string) => {
   return { port: (server.address() as AddressInfo).port, requests: () => requests };
 };
 
-forEachDurableService(
+forEachDoor(
   'WEBHOOK-27 a certificate for another name is a failed attempt, and nothing is sent to who has it',
   async (open, t) => {
     const why = whyNoCertificates();
@@ -308,7 +302,7 @@ forEachDurableService(
   },
 );
 
-forEachDurableService(
+forEachDoor(
   'WEBHOOK-33 what a process still published of a subscription that another one has disabled is not sent',
   async (open, t) => {
     const server = await receiver(t);

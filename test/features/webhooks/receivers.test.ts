@@ -2,7 +2,7 @@ import assert from 'node:assert/strict';
 import { once } from 'node:events';
 import { type AddressInfo, createServer } from 'node:net';
 import type { TestContext } from 'node:test';
-import { forEachDurableService } from '../../support/app.ts';
+import { forEachDoor } from '../../support/app.ts';
 import { eventually } from '../../support/eventually.ts';
 import { runJson } from '../runs/run-calls.ts';
 import { deliveriesOf, get, newest, receiver, save, sendTest, webhookSetup } from './webhook-world.ts';
@@ -29,7 +29,7 @@ const socketServer = async (t: TestContext, talk: (write: (text: string) => void
 
 const quick = { Timeout: '400ms', RetryDelays: [] };
 
-forEachDurableService('WEBHOOK-28 a receiver that hangs has so long, and no longer', async (open, t) => {
+forEachDoor('WEBHOOK-28 a receiver that hangs has so long, and no longer', async (open, t) => {
   const app = await open(webhookSetup(quick));
   await save(app.client, (await socketServer(t, () => undefined)).url);
   await sendTest(app.client);
@@ -37,7 +37,7 @@ forEachDurableService('WEBHOOK-28 a receiver that hangs has so long, and no long
   assert.deepEqual([failed.error, failed.responseCode], ['timeout', null]);
 });
 
-forEachDurableService('WEBHOOK-28 an answer of one byte now and then ends with the time, too', async (open, t) => {
+forEachDoor('WEBHOOK-28 an answer of one byte now and then ends with the time, too', async (open, t) => {
   const app = await open(webhookSetup(quick));
   const head = 'HTTP/1.1 200 OK\r\ncontent-length: 100\r\n\r\n';
   // What would come next comes after the end of the test.
@@ -54,31 +54,28 @@ forEachDurableService('WEBHOOK-28 an answer of one byte now and then ends with t
   }
 });
 
-forEachDurableService(
-  'WEBHOOK-28 of an endless answer the status counts, and the rest is not read',
-  async (open, t) => {
-    const app = await open(webhookSetup({ RetryDelays: [], MaxResponseBytes: 1000 }));
-    let isClosed = false;
-    const server = await receiver(t, (_request, response) => {
-      response.writeHead(200);
-      const pour = (): void => {
-        while (!isClosed && response.write('x'.repeat(500)));
-      };
-      response.on('drain', pour);
-      response.on('close', () => {
-        isClosed = true;
-      });
-      pour();
+forEachDoor('WEBHOOK-28 of an endless answer the status counts, and the rest is not read', async (open, t) => {
+  const app = await open(webhookSetup({ RetryDelays: [], MaxResponseBytes: 1000 }));
+  let isClosed = false;
+  const server = await receiver(t, (_request, response) => {
+    response.writeHead(200);
+    const pour = (): void => {
+      while (!isClosed && response.write('x'.repeat(500)));
+    };
+    response.on('drain', pour);
+    response.on('close', () => {
+      isClosed = true;
     });
-    await save(app.client, server.url);
-    await sendTest(app.client);
-    const done = await newest(app.client, 'it was delivered', ({ status }) => status === 'Delivered');
-    assert.equal(done.responseCode, 200);
-    await eventually('the connection was cut', () => isClosed);
-  },
-);
+    pour();
+  });
+  await save(app.client, server.url);
+  await sendTest(app.client);
+  const done = await newest(app.client, 'it was delivered', ({ status }) => status === 'Delivered');
+  assert.equal(done.responseCode, 200);
+  await eventually('the connection was cut', () => isClosed);
+});
 
-forEachDurableService('WEBHOOK-27 a redirect is a failed attempt, wherever it leads', async (open, t) => {
+forEachDoor('WEBHOOK-27 a redirect is a failed attempt, wherever it leads', async (open, t) => {
   const app = await open(webhookSetup({ RetryDelays: [] }));
   const inside = await receiver(t);
   const server = await receiver(t, (_request, response) => response.writeHead(301, { location: inside.url }).end());
@@ -89,7 +86,7 @@ forEachDurableService('WEBHOOK-27 a redirect is a failed attempt, wherever it le
   assert.equal(inside.received.length, 0);
 });
 
-forEachDurableService('WEBHOOK-29 a receiver that is not there is a failed attempt', async (open, t) => {
+forEachDoor('WEBHOOK-29 a receiver that is not there is a failed attempt', async (open, t) => {
   const app = await open(webhookSetup({ RetryDelays: [] }));
   const server = await receiver(t);
   await server.close();
@@ -105,7 +102,7 @@ forEachDurableService('WEBHOOK-29 a receiver that is not there is a failed attem
   assert.equal(unresolved.status, 'Failed');
 });
 
-forEachDurableService(
+forEachDoor(
   'WEBHOOK-25 WEBHOOK-26 WEBHOOK-31 a target that became private is dropped, and shows no address',
   async (open, t) => {
     const server = await receiver(t);
@@ -125,7 +122,7 @@ forEachDurableService(
   },
 );
 
-forEachDurableService('WEBHOOK-5 http that is not allowed any more is not spoken', async (open, t) => {
+forEachDoor('WEBHOOK-5 http that is not allowed any more is not spoken', async (open, t) => {
   const server = await receiver(t);
   const app = await open(webhookSetup());
   await save(app.client, server.url);
@@ -136,7 +133,7 @@ forEachDurableService('WEBHOOK-5 http that is not allowed any more is not spoken
   assert.equal(server.received.length, 0);
 });
 
-forEachDurableService('a receiver that hangs does not take all places of the worker', async (open, t) => {
+forEachDoor('a receiver that hangs does not take all places of the worker', async (open, t) => {
   const service = { Scheduling: { MaxConcurrentJobs: 4 } };
   const app = await open(webhookSetup({ Timeout: '30s' }, { service }));
   const arrived: unknown[] = [];
@@ -154,7 +151,7 @@ forEachDurableService('a receiver that hangs does not take all places of the wor
   hanging.hangUp();
 });
 
-forEachDurableService('WEBHOOK-20 a receiver that answers after its time gets the delivery again', async (open, t) => {
+forEachDoor('WEBHOOK-20 a receiver that answers after its time gets the delivery again', async (open, t) => {
   const app = await open(webhookSetup({ Timeout: '300ms', RetryDelays: ['1m'] }));
   let isFirst = true;
   const ids: unknown[] = [];
@@ -171,22 +168,19 @@ forEachDurableService('WEBHOOK-20 a receiver that answers after its time gets th
   assert.deepEqual(new Set(ids).size, 1);
 });
 
-forEachDurableService(
-  'WEBHOOK-33 a delivery that is dropped stays so, whatever its receiver says then',
-  async (open, t) => {
-    const app = await open(webhookSetup());
-    const begun: (() => void)[] = [];
-    const server = await receiver(t, (_request, response) => void begun.push(() => response.writeHead(204).end()));
-    await save(app.client, server.url);
-    await sendTest(app.client);
-    await eventually('the attempt is under way', () => begun.length === 1);
-    await save(app.client, server.url, { enabled: false });
-    begun[0]?.();
-    await eventually('its job has ended', async () => {
-      const { body } = await app.client.jobs.list({ query: { handlerKey: 'acp.webhook-delivery' } });
-      return body[0]?.status === 'Completed';
-    });
-    const [dropped] = await deliveriesOf(app.client);
-    assert.deepEqual([dropped?.status, dropped?.attempt], ['Dropped', 0]);
-  },
-);
+forEachDoor('WEBHOOK-33 a delivery that is dropped stays so, whatever its receiver says then', async (open, t) => {
+  const app = await open(webhookSetup());
+  const begun: (() => void)[] = [];
+  const server = await receiver(t, (_request, response) => void begun.push(() => response.writeHead(204).end()));
+  await save(app.client, server.url);
+  await sendTest(app.client);
+  await eventually('the attempt is under way', () => begun.length === 1);
+  await save(app.client, server.url, { enabled: false });
+  begun[0]?.();
+  await eventually('its job has ended', async () => {
+    const { body } = await app.client.jobs.list({ query: { handlerKey: 'acp.webhook-delivery' } });
+    return body[0]?.status === 'Completed';
+  });
+  const [dropped] = await deliveriesOf(app.client);
+  assert.deepEqual([dropped?.status, dropped?.attempt], ['Dropped', 0]);
+});
