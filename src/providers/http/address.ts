@@ -22,7 +22,7 @@ const privateV4 = ranges(
   '240.0.0.0/4',
 );
 
-/** 64:ff9b:1::/48 is the NAT64 prefix of private networks, and fec0::/10 the site-local one of old. */
+/** 64:ff9b:1::/48 is the NAT64 prefix of private networks, fec0::/10 the site-local one of old, 5f00::/16 for segment routing. */
 const privateV6 = ranges(
   '::/128',
   '::1/128',
@@ -32,6 +32,8 @@ const privateV6 = ranges(
   'fec0::/10',
   'ff00::/8',
   '2001:db8::/32',
+  '3fff::/20',
+  '5f00::/16',
 );
 
 interface Carrier {

@@ -29,7 +29,20 @@ test('EGR-2 every refused IPv4 block is refused from its first to its last addre
 });
 
 test('EGR-2 the refused IPv6 blocks', () => {
-  const refused = ['::', '::1', 'fc00::', 'fdff::1', 'fe80::1', 'febf::1', 'fe80::1%eth0', 'ff02::1', '2001:db8::1'];
+  const refused = [
+    '::',
+    '::1',
+    'fc00::',
+    'fdff::1',
+    'fe80::1',
+    'febf::1',
+    'fe80::1%eth0',
+    'ff02::1',
+    '2001:db8::1',
+    '3fff::1',
+    '3fff:fff::1',
+    '5f00::1',
+  ];
   for (const address of [...refused, 'fec0::1', '64:ff9b:1::1']) assert.equal(isPublicAddress(address), false, address);
   for (const address of ['2606:4700::1111', '2a00:1450:4001::1', '2001:4860:4860::8888', 'fbff::1'])
     assert.equal(isPublicAddress(address), true, address);
