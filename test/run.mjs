@@ -15,8 +15,8 @@ import { needStores, startPostgres } from './postgres.mjs';
 const options = [
   '--test',
   '--test-reporter=spec',
-  // One more than there are cores: tests that wait for a program or a time leave theirs to another.
-  `--test-concurrency=${availableParallelism() + 1}`,
+  // Two more than there are cores: tests that wait for a program or a time leave theirs to another.
+  `--test-concurrency=${availableParallelism() + 2}`,
   '--test-timeout=120000',
 ];
 

@@ -10,7 +10,7 @@ const maxTokens = 60 * tokensOfOne;
 
 const usage = { inputTokens: 20, outputTokens: 10 };
 // Long enough that a kill always finds runs in the middle.
-const script = [{ reply: { text: 'One two three four.', chunkSize: 5, delay: '30ms', usage } }];
+const script = [{ reply: { text: 'One two three four.', chunkSize: 5, delay: '150ms', usage } }];
 
 const site = openSite({ script });
 after(() => site.close());
