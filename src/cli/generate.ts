@@ -124,6 +124,14 @@ const bodyOf = async (
 const doneLine = ({ cli }: Operation, params: Readonly<Record<string, unknown>>): string =>
   (cli?.done ?? 'Done.').replace(/\{(\w+)\}/g, (_whole, name: string) => safeLine(String(params[name])));
 
+const foundExitCode = 1;
+
+const exitCodeOf = ({ cli }: Operation, answer: unknown): number => {
+  const failure = cli?.failure;
+  if (failure === undefined || !Array.isArray(answer)) return 0;
+  return answer.some((row) => isRecord(row) && row[failure.member] === failure.value) ? foundExitCode : 0;
+};
+
 const commandWords = (feature: string, verb: string, operation: Operation): string[] =>
   (operation.cli?.command ?? `${feature} ${verb}`).split(' ');
 
@@ -142,7 +150,7 @@ const generate = (parent: Command, host: CommandHost, name: string, id: string, 
       const params = Object.fromEntries(parameters.map((parameter, index) => [parameter, invocation.args[index]]));
       const own = valuesOf('body', options, invocation);
       const body = await bodyOf(operation, params, own, invocation.options['file'], session.terminal);
-      await session.connected(async ({ transport }) => {
+      return session.connected(async ({ transport }) => {
         const reply = await callOperation(transport, id, operation, {
           params,
           query: valuesOf('query', options, invocation),
@@ -152,10 +160,11 @@ const generate = (parent: Command, host: CommandHost, name: string, id: string, 
         });
         if (reply.frames !== undefined) {
           for await (const frame of reply.frames) await session.terminal.writeJson(`${frame.data}\n`);
-          return;
+          return 0;
         }
         await session.print(reply.body, operation.cli?.columns);
         if (reply.body === undefined && !session.globals.json) session.terminal.note(doneLine(operation, params));
+        return exitCodeOf(operation, reply.body);
       });
     }),
   );

@@ -91,6 +91,8 @@ export interface CliShape {
   readonly columns?: readonly string[];
   /** What is said after success where the answer has no body: past tense, with path parameters in braces. */
   readonly done?: string;
+  /** The command ends with exit code 1 where a row of the answer has this value: something that it looked at is not in order. */
+  readonly failure?: { readonly member: string; readonly value: string };
   /** True where a hand-written command covers the operation. */
   readonly handWritten?: boolean;
 }

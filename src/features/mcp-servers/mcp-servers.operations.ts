@@ -108,7 +108,11 @@ export const mcpServerOperations = defineOperations({
     params: ServerName,
     responses: { 200: Type.Array(McpCheckStep) },
     errors: ['not-found', 'mcp-disabled'],
-    cli: { command: 'mcp doctor', columns: ['step', 'outcome', 'detail', 'mend'] },
+    cli: {
+      command: 'mcp doctor',
+      columns: ['step', 'outcome', 'detail', 'mend'],
+      failure: { member: 'outcome', value: 'Failed' },
+    },
   },
   pin: {
     ...read,

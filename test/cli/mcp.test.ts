@@ -1,0 +1,22 @@
+import assert from 'node:assert/strict';
+import { test } from 'node:test';
+import { officialServer } from '../support/mcp/mcp-server.ts';
+import { createFolder } from './support.ts';
+
+test('acp mcp doctor ends with 1 where a step has failed, and with 0 where none has', async (t) => {
+  const folder = createFolder(t);
+  const server = await officialServer(t, 'Stateless');
+  const settings = ['--set', 'Service:Egress:AllowPrivateNetworkTargets=true'];
+  const acp = (...args: string[]) => folder.acp([...args, ...settings]);
+  assert.equal((await acp('mcp', 'save', 'weather', '--endpoint', server.endpoint)).code, 0);
+
+  const sound = await acp('mcp', 'doctor', 'weather');
+  assert.equal(sound.code, 0, sound.stdout);
+  assert.match(sound.stdout, /Tools\s+Passed/);
+
+  assert.equal((await acp('mcp', 'save', 'weather', '--endpoint', 'http://127.0.0.1:9/mcp')).code, 0);
+  const broken = await acp('mcp', 'doctor', 'weather', '--json');
+  assert.equal(broken.code, 1, broken.stdout);
+  const steps = JSON.parse(broken.stdout) as readonly { readonly outcome: string; readonly mend: string | null }[];
+  assert.ok(steps.some(({ outcome, mend }) => outcome === 'Failed' && mend !== null));
+});
