@@ -142,6 +142,7 @@ export const composeExecution = async (foundation: Foundation) => {
     jobs: queue,
     authorizer: modules.toolAuthorizer,
     attachments: attachments.runs,
+    resources: mcpServers.resources,
     saveAttachment: attachments.save,
     guards: content.guards,
     gate: approvals.gate,

@@ -12,6 +12,7 @@ import {
   type KeptSummary,
   type LoadedAttachments,
   noAttachments,
+  type ReadResource,
   type RunReplay,
   type TurnResume,
 } from './context/index.ts';
@@ -80,6 +81,8 @@ export interface RunPlan {
   readonly nextSequence: number;
   /** Where the turn goes on; null: it begins with the message. With it a message is the user's next one. */
   readonly resume: TurnResume | null;
+  /** What it has read of the resources that its agent names; null: that is still to be done. */
+  readonly resources: readonly ReadResource[] | null;
   /** Null: the run has what its message, its session and its agent say. */
   readonly given: GivenContext | null;
   /**

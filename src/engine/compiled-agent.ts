@@ -132,6 +132,8 @@ export interface CompiledAgent {
   readonly compaction: CompactionPlan | null;
   /** Null: the run completes with its first answer. */
   readonly loop: LoopPlan | null;
+  /** Resources of remote servers that each of its runs begins with, as `{server}:{uri}`. */
+  readonly resources: readonly string[];
   /** Rounds of model and tools; null: `Tools:MaxIterations`. */
   readonly maxIterations: number | null;
   /** True: the run may leave todo entries, files or a mode. */

@@ -16,6 +16,7 @@ export type { KeptSummary } from './compaction/kept-summary.ts';
 export { textTokens } from './compaction/token-estimate.ts';
 export { type GivenContext, historyOf, withGiven } from './given-context.ts';
 export { publicMessage } from './public-message.ts';
+export { type AgentResources, type ReadResource, resourceName, withResources } from './resources.ts';
 export {
   type AttachmentContent,
   type AttachmentReference,

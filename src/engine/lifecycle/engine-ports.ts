@@ -3,7 +3,7 @@ import type { StopSwitch } from '../../core/emergency.ts';
 import type { LazyUnit } from '../../db/batched-writes.ts';
 import type { Statement } from '../../db/statement.ts';
 import type { ActiveRun, RunOutcome, RunPlan } from '../active-run.ts';
-import type { AgentMemory, RunAttachments } from '../context/index.ts';
+import type { AgentMemory, AgentResources, RunAttachments } from '../context/index.ts';
 import type { ContentGuards, Pause, QuotaPorts, TreeLimits } from '../control/index.ts';
 import type { LateClosing, RecordPorts, RunListeners, UnitFailure } from '../record/index.ts';
 import type { RunFailure } from '../run-failure.ts';
@@ -40,6 +40,7 @@ export interface RunEnds {
 export interface OpeningPorts extends RecordPorts {
   readonly unfinished: UnfinishedRuns;
   readonly attachments: RunAttachments;
+  readonly resources: AgentResources;
   /** Null: no guard is registered, so nothing is inspected or held back. */
   readonly guards: ContentGuards | null;
   readonly settings: RecordPorts['settings'] & {

@@ -9,7 +9,7 @@ import { RunFailure } from '../run-failure.ts';
 import { agentLoop, type ChildCaller, createChildCaller } from '../turn/index.ts';
 import type { EnginePorts } from './engine-ports.ts';
 import { announceWaiting, callsResult, closeRun, endingOf, endsWithCalls } from './run-closing.ts';
-import { appendStart, givenInput, loadAttachments, messageOf, openedRow } from './run-opening.ts';
+import { appendStart, givenInput, loadAttachments, loadResources, messageOf, openedRow } from './run-opening.ts';
 import { rowRefused, tellEnd } from './run-quota-use.ts';
 import { warningFrames } from './run-warnings.ts';
 import {
@@ -72,6 +72,8 @@ const execute = async (run: ActiveRun, ports: EnginePorts, children: ChildCaller
       run.begin(await run.plan.waiting.turn(run.signal), ports.now());
     }
     timer = watchClock(run, ports);
+    const loading = loadResources(run, ports);
+    if (loading !== null) await loading;
     const guarded = ports.guards === null ? null : await guardedStart(run, ports.guards);
     const { resume } = run.plan;
     const message = messageOf(run, ports);

@@ -50,6 +50,7 @@ export const openedRow = (
       parameters: plan.parameters,
       historyLength: run.session?.history.length ?? null,
       ...(plan.given === null ? {} : { given: givenCount(plan.given) }),
+      ...(plan.resources === null || plan.resources.length === 0 ? {} : { resources: plan.resources }),
       ...(run.session?.summary ? { historySummary: run.session.summary } : {}),
     },
   };
@@ -98,6 +99,17 @@ export const messageOf = (run: ActiveRun, ports: Pick<OpeningPorts, 'newId'>): C
   if (plan.resume?.next !== undefined) return plan.resume.next;
   const isEmpty = (plan.message ?? '') === '' && plan.documents.length === 0 && plan.attachments.length === 0;
   return plan.resume !== null && isEmpty ? null : userMessage(plan, ports.newId(), run.startedAt);
+};
+
+/** Reads what the agent names of remote servers, unless that was read before. Null: there is nothing to read. */
+export const loadResources = (run: ActiveRun, ports: OpeningPorts): Promise<void> | null => {
+  const { plan } = run;
+  const { resources: names } = plan.agent;
+  if (plan.resources !== null || names.length === 0) return null;
+  const { tenantId, requestId } = plan;
+  return ports.resources.read({ tenantId, requestId, runId: run.id, names, signal: run.signal }).then((resources) => {
+    run.plan = { ...run.plan, resources };
+  });
 };
 
 const readAttachments = async (

@@ -10,6 +10,7 @@ import {
   storedCall,
   toPrompt,
   withGiven,
+  withResources,
 } from '../context/index.ts';
 import { guardedText, type Pause, pauseOf, type WaitingCall } from '../control/index.ts';
 import { RunFailure } from '../run-failure.ts';
@@ -93,7 +94,8 @@ const openTurns = async (run: ActiveRun, ports: TurnPorts): Promise<ModelTurns> 
   const { tenantId, sessionId, id: runId, agent, culture, parameters } = run.plan;
   // Read once: a change in the run is in the result of its tool call.
   const mode = agent.hasModes ? await ports.memory.mode({ tenantId, sessionId, runId }) : null;
-  const instructions = withGiven(agent.instructions(culture, parameters, mode), run.plan.given);
+  const own = withGiven(agent.instructions(culture, parameters, mode), run.plan.given);
+  const instructions = withResources(own, run.plan.resources ?? []);
   const conversation = openConversation(run, ports, (model, ask) => utilityCall(run, ports, model, ask), instructions);
   return {
     conversation,

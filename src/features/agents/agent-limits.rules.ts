@@ -5,7 +5,14 @@ import { error, errorUnless, type Finding, quoted } from './agents.findings.ts';
 const agentName = new RegExp(namePattern);
 
 export const maxInstructionBytes = 262_144;
-export const maxListed = { parameters: 64, tools: 128, callableAgents: 32, cultures: 32, fallbacks: 5 } as const;
+export const maxListed = {
+  parameters: 64,
+  tools: 128,
+  callableAgents: 32,
+  resources: 32,
+  cultures: 32,
+  fallbacks: 5,
+} as const;
 const maxMetadataBytes = 16_384;
 const longestWaitMs = 86_400_000;
 // Recursive readers of a definition (JSON writers, schema compilers) must never meet the end of their stack.
@@ -98,8 +105,10 @@ export const limitFindings = (content: AgentContent, defaults: WaitDefaults): Fi
   ...countLimit('parameters', content.parameters.length, maxListed.parameters),
   ...countLimit('toolNames', content.toolNames.length, maxListed.tools),
   ...countLimit('callableAgentNames', content.callableAgentNames.length, maxListed.callableAgents),
+  ...countLimit('mcpResourceUris', content.mcpResourceUris.length, maxListed.resources),
   ...duplicateFindings('toolNames', content.toolNames, 'The tool'),
   ...duplicateFindings('callableAgentNames', content.callableAgentNames, 'The agent'),
+  ...duplicateFindings('mcpResourceUris', content.mcpResourceUris, 'The resource'),
   ...subAgentFindings(content, defaults),
   ...metadataFindings(content.metadata),
 ];

@@ -1,3 +1,4 @@
+import { resourceName } from '../../engine/context/index.ts';
 import type { ToolRegistry } from '../../engine/tools/index.ts';
 import { instructionTexts } from './agent-instructions.ts';
 import { maxListed } from './agent-limits.rules.ts';
@@ -25,12 +26,13 @@ export interface UnreachedTool {
   readonly isSaved: boolean;
 }
 
-export interface ToolReferences {
+export interface RemoteReferences {
   readonly tools: Pick<ToolRegistry, 'get'>;
   readonly unreachedTools?: ReadonlyMap<string, UnreachedTool>;
+  readonly hasServer?: (name: string) => boolean;
 }
 
-const toolFindings = (content: AgentContent, { tools, unreachedTools }: ToolReferences): Finding[] =>
+const toolFindings = (content: AgentContent, { tools, unreachedTools }: RemoteReferences): Finding[] =>
   listedTools(content).flatMap((name, index) => {
     if (tools.get(name) !== undefined) return [];
     const path = `toolNames[${index}]`;
@@ -41,6 +43,19 @@ const toolFindings = (content: AgentContent, { tools, unreachedTools }: ToolRefe
     return [
       isSaved && !wasListed ? error('mcp-unreachable', path, message) : warning('mcp-unreachable', path, message),
     ];
+  });
+
+/** Whether a server has the resource is seen when a run begins, which goes on without one that is not there. */
+const resourceFindings = ({ mcpResourceUris }: AgentContent, { hasServer }: RemoteReferences): Finding[] =>
+  mcpResourceUris.slice(0, maxListed.resources).flatMap((entry, index) => {
+    const path = `mcpResourceUris[${index}]`;
+    const named = resourceName(entry);
+    if (named === null)
+      return [
+        error('invalid-mcp-resource', path, `${quoted(entry)} is not {server}:{uri}, such as docs:file:///a.md.`),
+      ];
+    if (hasServer?.(named.server) !== false) return [];
+    return [error('mcp-server-not-found', path, `There is no MCP server ${quoted(named.server)}.`)];
   });
 
 const calleeFindings = (content: AgentContent, agents: ReachableAgents, tools: Pick<ToolRegistry, 'get'>): Finding[] =>
@@ -93,10 +108,11 @@ const sharedFindings = (content: AgentContent, agents: ReachableAgents): Finding
 export const referenceFindings = (
   content: AgentContent,
   agents: ReachableAgents,
-  references: ToolReferences,
+  references: RemoteReferences,
   maxDepth: number,
 ): Finding[] => [
   ...toolFindings(content, references),
+  ...resourceFindings(content, references),
   ...calleeFindings(content, agents, references.tools),
   ...collisionFindings(content),
   ...graphFindings(content, agents, maxDepth),

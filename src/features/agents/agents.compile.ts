@@ -115,6 +115,7 @@ const build = (
     model,
     ...compileTools(content, agents, references, references.builtInTools(content, skills)),
     ...compileSettings(content, model, references),
+    resources: content.mcpResourceUris,
     asksForEveryTool: content.harness?.disableToolAutoApproval === true,
     subAgents: {
       childDeadlineMs: content.subAgents?.childDeadlineMs ?? limits.childDeadlineMs,

@@ -13,6 +13,8 @@ export const findingCodes = [
   'invalid-provider-setting',
   'tool-not-found',
   'mcp-unreachable',
+  'mcp-server-not-found',
+  'invalid-mcp-resource',
   'skill-not-found',
   'skill-disabled',
   'too-many-skills',

@@ -15,15 +15,6 @@ import { boundedFindings, errorUnless, type Finding } from './agents.findings.ts
 import { type AgentDefinitionRequest, toolDiscoveries } from './agents.schema.ts';
 import { unknownFieldFindings } from './unknown-fields.rules.ts';
 
-/** A definition that uses what this version does not have is refused, never half obeyed. */
-const featureFindings = ({ mcpResourceUris }: AgentContent): Finding[] =>
-  errorUnless(
-    mcpResourceUris.length === 0,
-    'feature-not-available',
-    'mcpResourceUris',
-    'mcpResourceUris needs the feature "mcp-resources", which this build does not have.',
-  );
-
 const discoveryFindings = ({ toolDiscovery }: AgentContent): Finding[] =>
   errorUnless(
     toolDiscoveries.includes(toolDiscovery),
@@ -37,6 +28,8 @@ export interface AgentReferences extends SettingReferences {
   readonly tools: Pick<ToolRegistry, 'get'>;
   /** Why a tool is not known that its MCP server may well have, by name; absent where no server was asked. */
   readonly unreachedTools?: ReadonlyMap<string, UnreachedTool>;
+  /** Whether the tenant has a remote server of this name; absent where that is not asked, as once a definition is stored. */
+  readonly hasServer?: (name: string) => boolean;
   /** Model for the service's own calls; null: the agent's model. */
   readonly utilityModel: ModelReferenceContent | null;
   /** What the tenant's egress policy says now. */
@@ -73,7 +66,6 @@ export const contentFindings = (
   return boundedFindings([
     ...limitFindings(content, limits),
     ...flowFindings(content),
-    ...featureFindings(content),
     ...discoveryFindings(content),
     ...modelFindings('model', content.model, providers),
     ...settingFindings(content, references),

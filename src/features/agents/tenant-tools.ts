@@ -31,6 +31,7 @@ export const checkedReferences = async (
   const unreached = unknown.length === 0 ? new Map() : await remoteTools.lookFor(tenantId, unknown);
   return {
     ...(await tenantReferences(references, remoteTools, tenantId)),
+    hasServer: (name) => remoteTools.hasServer(tenantId, name),
     unreachedTools: new Map([...unreached].map(([name, tool]) => [name, { ...tool, isSaved }])),
   };
 };

@@ -7,6 +7,7 @@ import type { Storage } from '../../db/storage.ts';
 import type { ToolRegistry } from '../../engine/tools/index.ts';
 import { createOutboundHttp } from '../../providers/http/outbound.ts';
 import type { AuditLog } from '../audit/index.ts';
+import { createAgentResources } from './agent-resources.ts';
 import { backgroundDiscovery } from './background-discovery.ts';
 import { createConnections, secretReader } from './connections.ts';
 import { createDiscovery } from './discovery.ts';
@@ -122,6 +123,12 @@ export const mcpServersFeature = (deps: McpServersDeps) => {
     },
     /** What agents of a tenant can have beyond the tools of the host. */
     tools: createRemoteTools({ catalog, discovery, timeoutMs: Service.Validation.McpTimeout }),
+    /** What runs read at their beginning. */
+    resources: createAgentResources({
+      ...{ catalog, content, timeoutMs, log },
+      maxBytes: settings.MaxResourceBytesPerResource,
+      maxTotalBytes: settings.MaxResourceBytesTotal,
+    }),
     /** Null: MCP is switched off. */
     background: settings.Enabled ? background : null,
     async close(): Promise<void> {

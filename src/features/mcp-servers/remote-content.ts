@@ -67,14 +67,14 @@ const messageText = (message: unknown): string[] => {
 };
 
 /** At most so many bytes of UTF-8, never half a character. */
-const cutBytes = (text: string, most: number): string => {
+export const cutBytes = (text: string, most: number): string => {
   const bytes = Buffer.from(text, 'utf8');
   if (bytes.byteLength <= most) return text;
   return new TextDecoder('utf-8').decode(bytes.subarray(0, most), { stream: true });
 };
 
 /** A resource as it was read. `text` is whole; null: it is binary. */
-export interface ReadResource {
+export interface ReadContent {
   readonly mimeType: string | null;
   readonly text: string | null;
   readonly byteSize: number;
@@ -83,7 +83,7 @@ export interface ReadResource {
 const partsOf = (contents: unknown): readonly Readonly<Record<string, unknown>>[] =>
   Array.isArray(contents) ? contents.filter(isRecord) : [];
 
-const readParts = (contents: unknown): ReadResource => {
+const readParts = (contents: unknown): ReadContent => {
   const parts = partsOf(contents);
   const texts = parts.flatMap(({ text }) => (typeof text === 'string' ? [text] : []));
   const [first] = parts;
@@ -133,24 +133,22 @@ export const createRemoteContent = ({ connections, telemetry, timeoutMs, maxReso
   const prompts = async (row: McpServerRow): Promise<readonly McpPromptSummary[]> =>
     (await list(row, 'prompts')).flatMap(promptOf);
 
-  const read = async (row: McpServerRow, uri: string, signal?: AbortSignal): Promise<ReadResource> => {
-    const listed = await resources(row, signal);
-    if (!listed.some((resource) => resource.uri === uri))
-      throw new AcpError('resource-not-listed', `The MCP server "${row.name}" lists no such resource.`);
-    const result = await asked(row, 'resources/read', async (client) => {
+  const readListed = (row: McpServerRow, uri: string, signal?: AbortSignal): Promise<ReadContent> =>
+    asked(row, 'resources/read', async (client) => {
       const answer = await client.request('resources/read', { uri }, { timeoutMs, signal, name: uri });
       return readParts(answer['contents']);
     });
-    return result;
-  };
 
   return {
     prompts,
     resources,
-    read,
+    /** One that is in the list, which the caller has looked at. */
+    readListed,
     /** As callers get it: cut. */
     async resource(row: McpServerRow, uri: string): Promise<McpResourceContent> {
-      const { mimeType, text, byteSize } = await read(row, uri);
+      if (!(await resources(row)).some((resource) => resource.uri === uri))
+        throw new AcpError('resource-not-listed', `The MCP server "${row.name}" lists no such resource.`);
+      const { mimeType, text, byteSize } = await readListed(row, uri);
       const kept = text === null ? null : cutBytes(text, maxResourceBytes);
       return { uri, mimeType, text: kept, isBinary: text === null, byteSize, truncated: kept !== text };
     },

@@ -11,6 +11,8 @@ export interface RemoteTools {
   get(tenantId: string, name: string): RegisteredTool | undefined;
   /** By name. */
   list(tenantId: string): readonly RegisteredTool[];
+  /** Whether there is a server of this name, reached or not. */
+  hasServer(tenantId: string, name: string): boolean;
   /**
    * Asks the servers of tools that are not known and were not reached, for a definition that names them. Gives back which
    * of the tools belong to a server that did not answer, and whether it listed them when it last did.
@@ -44,6 +46,7 @@ export const createRemoteTools = ({ catalog, discovery, timeoutMs }: RemoteTools
     ready: catalog.ready,
     get: catalog.get,
     list: catalog.list,
+    hasServer: (tenantId, name) => catalog.row(tenantId, name) !== undefined,
     async lookFor(tenantId, names) {
       const found = new Map<string, { readonly server: string; readonly wasListed: boolean }>();
       if (!catalog.enabled) return found;

@@ -1,6 +1,12 @@
 import type { Json } from '../../contract/schema.ts';
 import { canonicalJson } from '../../core/documents/canonical-json.ts';
-import { type ChatMessage, type ContentPart, documentText, type KeptSummary } from '../../engine/context/index.ts';
+import {
+  type ChatMessage,
+  type ContentPart,
+  documentText,
+  type KeptSummary,
+  withResources,
+} from '../../engine/context/index.ts';
 import { redacted } from '../../engine/record/index.ts';
 import type { BundledRun, BundleStart, BundleStep, BundleTool } from './bundle.format.ts';
 
@@ -98,8 +104,16 @@ const redactedSummary = (summary: KeptSummary): KeptSummary => ({
   message: redactedMessage(summary.message),
 });
 
+/** The system text is the definition's, which stands in the bundle; with what was read behind it, it is one mark. */
+const redactedResources = ({ compiled, resources = [] }: BundleStart): Partial<BundleStart> => {
+  if (resources.length === 0) return {};
+  const instructions = hide(withResources(compiled?.instructions ?? null, resources));
+  return { compiled: compiled === null ? null : { ...compiled, instructions }, resources: [] };
+};
+
 const redactedStart = (start: BundleStart): BundleStart => ({
   ...start,
+  ...redactedResources(start),
   input: start.input?.map(redactedMessage) ?? null,
   history: start.history?.map(redactedMessage) ?? null,
   ...(start.historySummary ? { historySummary: redactedSummary(start.historySummary) } : {}),

@@ -32,6 +32,7 @@ const shapes: Readonly<Record<string, TSchema>> = {
         }),
       ),
     ),
+    resources: Type.Optional(Type.Array(Type.Object({ name: Type.String(), content: Type.String() }))),
     openResults: nullable(Type.Array(ToolCall)),
     compiled: nullable(Type.Object({ instructions: nullable(Type.String()), tools: Type.Array(Tool) })),
     summaries: Type.Array(nullable(Type.String())),

@@ -4,7 +4,7 @@ import { isoTime } from '../../core/iso-time.ts';
 import { version as productVersion } from '../../core/version.ts';
 import type { RunRow } from '../../db/tables.ts';
 import { type CompiledAgent, CompileError } from '../../engine/compiled-agent.ts';
-import type { ChatMessage, ContentPart } from '../../engine/context/index.ts';
+import { type ChatMessage, type ContentPart, withResources } from '../../engine/context/index.ts';
 import {
   decodePack,
   noToolsHash,
@@ -87,14 +87,17 @@ const orNull = async <T>(work: Promise<T>): Promise<T | null> => {
   }
 };
 
-/** The system text of the run: of several modes the one that was sent. */
+type StartContext = Pick<BundleStart, 'culture' | 'parameters' | 'resources'>;
+
+/** The system text of the run, before what it has read: of several modes the one that was sent. */
 const instructionsOf = (
   agent: CompiledAgent,
-  context: Pick<BundleStart, 'culture' | 'parameters'>,
+  { culture, parameters, resources = [] }: StartContext,
   sent: string | undefined,
 ): string | null => {
-  const texts = (['act', 'plan'] as const).map((mode) => agent.instructions(context.culture, context.parameters, mode));
-  const same = texts.find((text) => sent !== undefined && textHash(text ?? '').startsWith(sent));
+  const texts = (['act', 'plan'] as const).map((mode) => agent.instructions(culture, parameters, mode));
+  const hashOf = (text: string | null): string => textHash(withResources(text, resources) ?? '');
+  const same = texts.find((text) => sent !== undefined && hashOf(text).startsWith(sent));
   return same === undefined ? (texts[0] ?? null) : same;
 };
 
@@ -125,7 +128,7 @@ const agentKey = ({ agentName, agentVersion }: AgentUsed): string => `${agentNam
 
 const compiledStart = (
   agent: CompiledAgent,
-  context: Pick<BundleStart, 'culture' | 'parameters'>,
+  context: StartContext,
   sent: PromptHashes | undefined,
 ): BundleStart['compiled'] => ({
   instructions: instructionsOf(agent, context, sent?.instructions),
@@ -178,6 +181,7 @@ const bundledRun = async (deps: BundleDeps, row: RunRow, { variant, agent }: Run
       input: recorded?.messages ?? null,
       history: session.history,
       historySummary: context.historySummary ?? null,
+      ...(context.resources === undefined ? {} : { resources: context.resources }),
       openResults: openResults ?? null,
       compiled: agent === null ? null : compiledStart(agent, context, calls[0]?.prompt),
       skills: (variant?.agent.content.skillNames ?? []).map((name) => ({

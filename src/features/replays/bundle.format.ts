@@ -1,7 +1,7 @@
 import { createHash, type Hash } from 'node:crypto';
 import type { Json } from '../../contract/schema.ts';
 import type { FinishReason } from '../../engine/active-run.ts';
-import type { ChatMessage, ContentPart, KeptSummary, RecordedCall } from '../../engine/context/index.ts';
+import type { ChatMessage, ContentPart, KeptSummary, ReadResource, RecordedCall } from '../../engine/context/index.ts';
 import type { AttachmentPrint, PromptHashes } from '../../engine/record/index.ts';
 import type { ModelTool, ModelUsage } from '../../providers/models/model-provider.ts';
 import type { AgentContent } from '../agents/index.ts';
@@ -34,6 +34,8 @@ export interface BundleStart {
   readonly input: readonly ChatMessage[] | null;
   /** Of the session, as it stood before the turn; null without a session. */
   readonly history: readonly ChatMessage[] | null;
+  /** What was read of the resources that the agent names; absent: nothing. */
+  readonly resources?: readonly ReadResource[];
   /** What stood for the beginning of that history since an earlier run. */
   readonly historySummary?: KeptSummary | null;
   /** Results of calls that an earlier run had left open; null where the turn began with a message. */

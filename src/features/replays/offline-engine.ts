@@ -111,6 +111,7 @@ export const offlineEngine = (run: BundledRun): RunEngine =>
       },
       log: silent,
     },
+    resources: { read: async () => [] },
     attachments: { load: async () => recordedAttachments(run) },
     // The recording has what guards have left, and an answer of theirs stands in it.
     guards: null,

@@ -175,6 +175,7 @@ const planOf = (run: BundledRun, { agent, decisions }: Subject): RunPlan => {
     labels: null,
     createdAt: 0,
     resume,
+    resources: start.resources ?? [],
     replay: { sourceRunId: record.id, isLive: false, tools: recordedTools(run.tools), decisions },
   });
 };

@@ -155,6 +155,8 @@ export const replayService = (deps: ReplayServiceDeps): Pick<Handlers<typeof rep
       culture: recorded.context.culture,
       parameters,
       given,
+      // Nothing is asked again: the servers may say something else by now.
+      resources: recorded.context.resources ?? [],
       // The recorded messages as they are, documents and attachments included.
       resume: {
         messages: input.map((message) => ({ ...message, messageId: deps.newId(), runId })),

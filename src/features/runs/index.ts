@@ -9,7 +9,7 @@ import type { Announcements } from '../../db/announcements.ts';
 import type { BatchedWrites } from '../../db/batched-writes.ts';
 import type { Storage } from '../../db/storage.ts';
 import type { AgentSource } from '../../engine/compiled-agent.ts';
-import type { AgentMemory } from '../../engine/context/index.ts';
+import type { AgentMemory, AgentResources } from '../../engine/context/index.ts';
 import type { ApprovalGate, ContentGuards } from '../../engine/control/index.ts';
 import type { PauseJournal } from '../../engine/lifecycle/index.ts';
 import { createRunEngine, type RunEngine } from '../../engine/lifecycle/index.ts';
@@ -80,6 +80,7 @@ export interface RunsDeps extends Pick<LaunchDeps, 'lifecycle' | 'stops'> {
   readonly providers: Pick<ModelProviders, 'list' | 'protection'>;
   readonly providerAccess: ProviderAccess;
   readonly attachments: RunAttachmentPort;
+  readonly resources: AgentResources;
   readonly saveAttachment: ToolCallDeps['saveAttachment'];
   /** Null: nothing is inspected. */
   readonly guards: ContentGuards | null;

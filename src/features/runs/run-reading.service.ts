@@ -3,7 +3,7 @@ import { ok } from '../../contract/operation.ts';
 import type { Handlers } from '../../core/context.ts';
 import { isoTime } from '../../core/iso-time.ts';
 import type { RunRow } from '../../db/tables.ts';
-import { type ChatMessage, publicMessage } from '../../engine/context/index.ts';
+import { publicMessage } from '../../engine/context/index.ts';
 import type { RunAccess } from './run-access.ts';
 import { toRunRecord } from './run-record.ts';
 import type { RunTraceStore } from './run-traces.store.ts';
@@ -12,7 +12,7 @@ import type { RunComparisonSide } from './runs.schema.ts';
 import type { RunStore } from './runs.store.ts';
 
 export interface RunReadingDeps {
-  readonly store: Pick<RunStore, 'input' | 'output' | 'countToolCalls'>;
+  readonly store: Pick<RunStore, 'recordedInput' | 'output' | 'countToolCalls'>;
   readonly access: RunAccess;
   readonly traces: RunTraceStore;
   /** Scores of a run, newest first. */
@@ -55,13 +55,14 @@ export const runReading = (
   return {
     async input(context, { params }) {
       const row = await access.find(context, params.runId);
-      const messages = await store.input(row.tenant_id, row.id);
-      if (messages === null)
+      const input = await store.recordedInput(row.tenant_id, row.id);
+      if (input === null)
         throw new AcpError('run-input-not-recorded', `The input of run ${row.id} was not recorded, or was removed.`);
       return ok({
         runId: row.id,
         createdAt: isoTime(row.created_at),
-        messages: (messages as readonly ChatMessage[]).map((message) => publicMessage(message, null, deps.recording)),
+        messages: input.messages.map((message) => publicMessage(message, null, deps.recording)),
+        ...(input.context.resources === undefined ? {} : { resources: [...input.context.resources] }),
       });
     },
     async trace(context, { params }) {

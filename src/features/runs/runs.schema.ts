@@ -221,7 +221,16 @@ export const ToolInvocationRecord = Type.Object(
 export type ToolInvocationRecord = Static<typeof ToolInvocationRecord>;
 
 export const RunInputResponse = Type.Object(
-  { runId: Uuid, createdAt: Time, messages: Type.Array(ChatMessage) },
+  {
+    runId: Uuid,
+    createdAt: Time,
+    messages: Type.Array(ChatMessage),
+    resources: Type.Optional(
+      Type.Array(Type.Object({ name: Type.String(), content: Type.String() }), {
+        description: 'What was read of the resources that the agent names; absent: nothing',
+      }),
+    ),
+  },
   { title: 'RunInputResponse' },
 );
 

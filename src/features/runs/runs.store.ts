@@ -160,16 +160,7 @@ export const runStore = defineStore((storage) => {
       const rows = await settledCalls(tenantId, runId).selectAll().orderBy('settled_order').limit(limit).execute();
       return rows.map((row) => storage.rows.open('tool_invocations', tenantId, row));
     },
-    /** The recorded input of a run; null when there is none. */
-    async input(tenantId: string, runId: string): Promise<unknown> {
-      const row = await storage.db
-        .selectFrom('run_inputs')
-        .select(['run_id', 'messages'])
-        .where('run_id', '=', runId)
-        .executeTakeFirst();
-      return row === undefined ? null : JSON.parse(storage.rows.open('run_inputs', tenantId, row).messages);
-    },
-    /** The same with what the run was started with beside its messages. */
+    /** The recorded input of a run, with what it was started with beside its messages; null when there is none. */
     async recordedInput(tenantId: string, runId: string): Promise<RecordedInput | null> {
       const stored = await storage.db
         .selectFrom('run_inputs')

@@ -78,6 +78,7 @@ const openEngine = async (t: TestContext) => {
     tools: new Map(tools.map((tool) => [tool.definition.name, { kind: 'tool', tool }])),
     modelTools: [],
     asksForEveryTool: false,
+    resources: [],
     withheldTools: null,
     flow: null,
     subAgents: { childDeadlineMs: null, waitTimeoutMs: null },
@@ -96,6 +97,7 @@ const openEngine = async (t: TestContext) => {
         throw new Error('No agent here calls another one.');
       },
     },
+    resources: { read: async () => [] },
     approvals: {
       decide: async () => ({ kind: 'run', by: null, ruleId: null }),
       present: async () => null,
@@ -267,7 +269,7 @@ test("RUN-5 a message of a resumed turn follows the answered calls as the user's
     run.messages.map((entry) => entry.role),
     ['Tool', 'User', 'Assistant'],
   );
-  const input = await storage.stores(runStore).input('t', run.id);
+  const input = await storage.stores(runStore).recordedInput('t', run.id);
   assert.match(JSON.stringify(input), /And now\?/);
 });
 

@@ -261,12 +261,31 @@ const cases: Readonly<Record<string, readonly [rule: string, body: Record<string
     ['Error', 'invalid-parameter', 'parameters[5].name'],
     ['Warning', 'unused-parameter', 'parameters[5]'],
   ],
-  'fields of features that are not here': [
+  'resources of remote servers': [
     'AGENT-20',
-    definition('a', { mcpResourceUris: ['docs:file:///x'] }),
-    ['Error', 'feature-not-available', 'mcpResourceUris'],
+    definition('a', {
+      mcpResourceUris: [
+        'docs:file:///x',
+        'docs:no-uri',
+        'file:///x',
+        'docs:a://b\n',
+        'other:file:///x',
+        'docs:file:///x',
+        ...Array.from({ length: 27 }, (_, index) => `docs:a://${index}`),
+      ],
+    }),
+    ['Error', 'too-long', 'mcpResourceUris'],
+    ['Error', 'duplicate-entry', 'mcpResourceUris[5]'],
+    ['Error', 'invalid-mcp-resource', 'mcpResourceUris[1]'],
+    ['Error', 'invalid-mcp-resource', 'mcpResourceUris[2]'],
+    ['Error', 'invalid-mcp-resource', 'mcpResourceUris[3]'],
+    ['Error', 'mcp-server-not-found', 'mcpResourceUris[4]'],
   ],
-  'fields of such features that are not used': [
+  'as many of them as there may be': [
+    'AGENT-20',
+    definition('a', { mcpResourceUris: Array.from({ length: 32 }, (_, index) => `docs:a://${index}`) }),
+  ],
+  'fields that are given as they are without them': [
     'AGENT-20',
     definition('a', {
       model: { provider: 'demo', model: 'demo-1', responseCache: null },
@@ -311,12 +330,6 @@ test('AGENT-20 an unknown field that looks like a typo gets a suggestion', async
   const world = await openWorld(context);
   const { messages } = await validate(world, definition('a', { toolName: [] }));
   assert.match(messages[0]?.message ?? '', /Did you mean toolNames\?/);
-});
-
-test('AGENT-20 a message names the feature and the field that are missing', async (context) => {
-  const world = await openWorld(context);
-  const { messages } = await validate(world, definition('a', { mcpResourceUris: ['docs:file:///x'] }));
-  assert.match(messages[0]?.message ?? '', /mcp-resources/);
 });
 
 test('AGENT-20 the call graph with this definition in it: cycles, depth, approval of children', async (context) => {

@@ -246,7 +246,7 @@ forEachSharedService(
     await policy(app.client, 'RunInputs', { maxAgeDays: 30 });
     const aside = app.store.open();
     await aside.transaction(async (stores) => {
-      assert.notEqual(await stores(runStore).input('default', runId), null);
+      assert.notEqual(await stores(runStore).recordedInput('default', runId), null);
       const [sweep] = await swept(app);
       assert.deepEqual([sweep?.deletedRows, sweep?.error], [1, null]);
       assert.deepEqual([tables(app, emptied), tables(app, dropped)], [[], ['run_model_calls']]);

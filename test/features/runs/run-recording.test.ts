@@ -174,7 +174,7 @@ forEachDurableService('OBS-1 RUN-28 without recording runs work and stream, and 
   const runs = app.store.open().stores(runStore);
   assert.equal(await runs.get('default', runId), undefined);
   assert.deepEqual(await runs.packs('default', runId, 0, 10), []);
-  assert.equal(await runs.input('default', runId), null);
+  assert.equal(await runs.recordedInput('default', runId), null);
   assert.deepEqual(await runs.toolInvocations('default', runId, 10), []);
   assert.deepEqual((await app.client.jobs.list({ query: {} })).body, []);
   const { body: session } = await app.client.sessions.get({ params: { sessionId: 's' } });

@@ -1,6 +1,6 @@
 import { minuteMs, secondMs } from '../duration.ts';
 import { bytes, duration, int } from '../number-kinds.ts';
-import { flag, group, optional, planned, plannedGroup, secret, secretSection, setting } from '../schema-nodes.ts';
+import { flag, group, optional, plannedGroup, secret, secretSection, setting } from '../schema-nodes.ts';
 import { credential, imageSize, keyPrefix, mediaType, text, url } from '../text-kinds.ts';
 import { nullable, oneOf } from '../value-kind.ts';
 
@@ -41,7 +41,7 @@ export const extensionSettings = {
     ConnectionTimeout: setting(duration(), 30 * secondMs, 'Time for connecting and listing.'),
     MaxToolsPerServer: setting(int({ min: 1 }), 100, 'Tools taken from one server.'),
     MaxResourceBytesPerResource: setting(bytes(), 65_536, 'Text of one resource that is read.'),
-    MaxResourceBytesTotal: planned('mcp-resources', setting(bytes(), 262_144, 'Text of all resources in a run.')),
+    MaxResourceBytesTotal: setting(bytes(), 262_144, 'Text of all resources in a run.'),
     OAuthCallbackBaseUri: optional(url(), 'Public address of this service, for people who come back from OAuth.'),
     OAuthTokenStore: setting(
       oneOf(['Memory', 'Database']),

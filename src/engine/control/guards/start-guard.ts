@@ -8,6 +8,7 @@ import type {
   GivenContext,
   LoadedAttachments,
   OpenCall,
+  ReadResource,
   TurnResume,
 } from '../../context/index.ts';
 import type { GuardSource } from './content-guard.ts';
@@ -34,6 +35,7 @@ type StartPlan = GuardedRun['plan'] & {
   readonly parameters: Readonly<Record<string, string>>;
   readonly resume: TurnResume | null;
   readonly given: GivenContext | null;
+  readonly resources: readonly ReadResource[] | null;
 };
 
 /** A run whose plan can still be replaced by what the guards leave of it. */
@@ -157,12 +159,19 @@ const guardedParameters = async (plan: StartPlan, pass: Pass): Promise<StartPlan
   );
 };
 
+const guardedDocuments = <D extends { readonly name: string; readonly content: string }>(
+  documents: readonly D[],
+  pass: Pass,
+): Promise<D[]> =>
+  Array.fromAsync(documents, async (one) => ({
+    ...one,
+    name: await pass(one.name, document),
+    content: await pass(one.content, document),
+  }));
+
 const guardedPlan = async <P extends StartPlan>(plan: P, pass: Pass): Promise<P> => {
   const message = plan.message === null ? null : await pass(plan.message, user);
-  const documents = await Array.fromAsync(plan.documents, async ({ name, content }) => ({
-    name: await pass(name, document),
-    content: await pass(content, document),
-  }));
+  const documents = await guardedDocuments(plan.documents, pass);
   const attachments = await Array.fromAsync(plan.attachments, (reference) => guardedReference(reference, pass));
   // A further attempt goes on with what the first one was left with.
   const isFirst = plan.resume !== null && plan.resume.earlier === null;
@@ -173,6 +182,7 @@ const guardedPlan = async <P extends StartPlan>(plan: P, pass: Pass): Promise<P>
     attachments,
     parameters: await guardedParameters(plan, pass),
     given: plan.given === null ? null : await guardedGiven(plan.given, pass),
+    resources: plan.resources === null ? null : await guardedDocuments(plan.resources, pass),
     resume: isFirst && plan.resume !== null ? await guardedResume(plan.resume, pass) : plan.resume,
   };
 };

@@ -14,7 +14,12 @@ export type RunOwner = Pick<RunPlan, 'userId' | 'labels' | 'ownerId'>;
 
 /** What a run does. */
 export type RunWork = Pick<RunPlan, 'agent' | 'parameters'> &
-  Partial<Pick<RunPlan, 'kind' | 'message' | 'documents' | 'attachments' | 'culture' | 'resume' | 'replay' | 'given'>>;
+  Partial<
+    Pick<
+      RunPlan,
+      'kind' | 'message' | 'documents' | 'attachments' | 'culture' | 'resume' | 'resources' | 'replay' | 'given'
+    >
+  >;
 
 /** `answers`: a request that brings decisions or tool results, so that a turn goes on. */
 export type AskedKind = 'request' | 'answers' | 'queued' | 'judge' | 'replay';

@@ -46,6 +46,12 @@ export interface QueuedPlanDeps {
 
 /** The plans of runs that come from the job queue. */
 export const createQueuedPlans = (deps: QueuedPlanDeps) => {
+  /** What the attempts before have read: they all work with the same. */
+  const readBefore = async (tenantId: string, runId: string, agent: CompiledAgent) =>
+    agent.resources.length === 0
+      ? null
+      : ((await deps.store.recordedInput(tenantId, runId))?.context.resources ?? null);
+
   /** The plan of a run that was accepted over the API; another attempt goes on where the last one stopped. */
   const acceptedPlan = async (job: QueuedJob, agent: CompiledAgent, { lastSequence }: LoggedRun): Promise<RunPlan> => {
     const { request, requestId, createdAt, ...rest } = job.payload as QueuedRunPayload;
@@ -71,6 +77,7 @@ export const createQueuedPlans = (deps: QueuedPlanDeps) => {
       createdAt,
       nextSequence: lastSequence + 1,
       resume,
+      resources: resume === null ? null : await readBefore(job.tenantId, job.id, agent),
       continuedFromRunId: rest.resumes?.runId ?? null,
       trace: { parent: job.trace ?? null, link: parseTraceparent(rest.trace) },
     });
@@ -124,6 +131,7 @@ export const createQueuedPlans = (deps: QueuedPlanDeps) => {
       createdAt: own?.created_at ?? deps.now(),
       nextSequence: own === undefined ? 0 : lastSequence + 1,
       resume: stored.resume,
+      resources: own === undefined ? null : await readBefore(job.tenantId, job.id, agent),
       continuedFromRunId: from,
       trace: { parent: job.trace ?? null, link: null },
     });

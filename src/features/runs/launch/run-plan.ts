@@ -48,6 +48,7 @@ export const runPlan = (of: PlanParts): RunPlan => ({
   createdAt: of.createdAt,
   nextSequence: of.nextSequence ?? 0,
   resume: of.resume ?? null,
+  resources: of.resources ?? null,
   ...outside(of),
   continuedFromRunId: of.continuedFromRunId ?? null,
   unrecordedCount: of.unrecordedCount ?? null,
