@@ -95,6 +95,9 @@ const openEngine = async (t: TestContext) => {
       plan: async () => {
         throw new Error('No agent here calls another one.');
       },
+      planRemote: () => {
+        throw new Error('No agent here calls another one.');
+      },
     },
     approvals: {
       decide: async () => ({ kind: 'run', by: null, ruleId: null }),
