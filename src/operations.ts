@@ -20,6 +20,7 @@ import {
   providerBindingOperations,
 } from './features/provider-access/provider-access.operations.ts';
 import { quotaOperations } from './features/quotas/quotas.operations.ts';
+import { remoteAgentOperations } from './features/remote-agents/remote-agents.operations.ts';
 import { replayOperations } from './features/replays/replays.operations.ts';
 import { retentionOperations } from './features/retention/retention.operations.ts';
 import { runOperations } from './features/runs/runs.operations.ts';
@@ -57,6 +58,7 @@ export const operations = {
   quotas: quotaOperations,
   webhooks: webhookOperations,
   mcpServers: mcpServerOperations,
+  remoteAgents: remoteAgentOperations,
   policyTests: policyTestOperations,
   models: modelOperations,
   keys: keyOperations,

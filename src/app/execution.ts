@@ -12,6 +12,7 @@ import { mcpServersFeature } from '../features/mcp-servers/index.ts';
 import { memoryFeature } from '../features/memory/index.ts';
 import { providerAccessFeature } from '../features/provider-access/index.ts';
 import { quotasFeature } from '../features/quotas/index.ts';
+import { remoteAgentsFeature, withRemoteAgents } from '../features/remote-agents/index.ts';
 import { retentionFeature } from '../features/retention/index.ts';
 import { createRunWrites, pauseContextOf, preflightCheck, runsFeature, turnStore } from '../features/runs/index.ts';
 import { schedulesFeature } from '../features/schedules/index.ts';
@@ -87,13 +88,10 @@ export const composeExecution = async (foundation: Foundation) => {
   });
   const skills = await skillsFeature({ ...base, modules: modules.skills });
   const providerAccess = providerAccessFeature({ ...base, providers });
-  const mcpServers = mcpServersFeature({
-    ...base,
-    clock: storeClock,
-    now: storeClock.now,
-    tools: hostTools.registry,
-  });
-  const references = agentReferences(providers, hostTools.registry, Service, {
+  const remoteAgents = remoteAgentsFeature({ ...base, now: storeClock.now });
+  const tools = withRemoteAgents(hostTools.registry, remoteAgents.tools);
+  const mcpServers = mcpServersFeature({ ...base, clock: storeClock, now: storeClock.now, tools });
+  const references = agentReferences(providers, tools, Service, {
     hostSkills: skills.hostSkills,
     builtInTools: (definition, enabled) => [...memory.builtInTools(definition), ...skills.tools(enabled)],
     loopCriteria: modules.loopCriteria,
@@ -243,6 +241,8 @@ export const composeExecution = async (foundation: Foundation) => {
     retention,
     idempotency,
     webhooks,
+    tools,
+    remoteAgents,
     mcpServers,
     runs,
     exposure,

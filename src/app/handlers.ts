@@ -85,7 +85,7 @@ export const apiHandlers = (parts: HandlerParts): ApiHandlers<typeof operations>
     providerAccess,
     agents,
   } = execution;
-  const { retention, webhooks, mcpServers, runs, triggers, a2a, worker } = execution;
+  const { retention, webhooks, tools, remoteAgents, mcpServers, runs, triggers, a2a, worker } = execution;
   const { Service } = base.config;
   const { log, now } = base;
   const openAi = openAiFeature({
@@ -154,7 +154,7 @@ export const apiHandlers = (parts: HandlerParts): ApiHandlers<typeof operations>
       currency: Service.Pricing.Currency,
     }).handlers,
     attachments: attachments.handlers,
-    tools: toolsFeature({ ...base, tools: hostTools.registry, remoteTools: mcpServers.tools }).handlers,
+    tools: toolsFeature({ ...base, tools, remoteTools: mcpServers.tools }).handlers,
     skills: skills.skills,
     grants: skills.grants,
     approvals: approvals.handlers,
@@ -163,7 +163,8 @@ export const apiHandlers = (parts: HandlerParts): ApiHandlers<typeof operations>
     quotas: quotas.handlers,
     webhooks: webhooks.handlers,
     mcpServers: mcpServers.handlers,
-    policyTests: policyTestsFeature({ ...base, providers, tools: hostTools.registry }).handlers,
+    remoteAgents: remoteAgents.handlers,
+    policyTests: policyTestsFeature({ ...base, providers, tools }).handlers,
     keys: security.keys,
     tenants: tenantsFeature(base).handlers,
     providerBindings: providerAccess.bindings,

@@ -80,6 +80,6 @@ export const countEgressRefusals = ({ metrics }: Telemetry) => {
     '{target}',
     ['acp.egress.client', 'acp.egress.phase'],
   );
-  return (client: 'provider' | 'tool' | 'webhook' | 'mcp', phase: 'save' | 'connect'): void =>
+  return (client: 'provider' | 'tool' | 'webhook' | 'mcp' | 'a2a', phase: 'save' | 'connect'): void =>
     refusals.add(1, [client, phase]);
 };

@@ -56,6 +56,8 @@ export interface RunRow {
   cost_recalculated: number | null;
   /** Through which protocol another system started it, and which one; null: none did. */
   door: string | null;
+  /** RemoteTask as JSON: what of the run another system does; null: nothing. */
+  remote_task: string | null;
 }
 
 export interface RunEventRow {

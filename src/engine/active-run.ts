@@ -28,6 +28,7 @@ import type {
   TurnSteps,
 } from './record/index.ts';
 import type { RunFailure, StoredRunError } from './run-failure.ts';
+import type { RemoteAgent, RemoteRequest } from './tools/index.ts';
 import { addUsage } from './usage.ts';
 
 /** Why a run that was accepted does not start, as its last event names it. */
@@ -103,6 +104,8 @@ export interface RunPlan {
   readonly parent: ActiveRun | null;
   /** Call of the parent that the run answers; null without a parent. */
   readonly parentCallId: string | null;
+  /** What another system does in place of a model; null: the agent's model does it. */
+  readonly remote: RemoteWork | null;
   /** Limits of the tree below it; null: those of every tree. */
   readonly limits: TreeLimits | null;
   /** Where its trace comes from; null: a new one begins. */
@@ -111,10 +114,17 @@ export interface RunPlan {
   readonly waiting: { readonly position: number; turn(signal: AbortSignal): Promise<BegunTurn> } | null;
 }
 
+/** What a run that another system executes is made of, with its message. */
+export interface RemoteWork extends Pick<RemoteRequest, 'idempotencyKey' | 'saveAttachment'> {
+  readonly agent: RemoteAgent;
+}
+
 /** How a call of another agent becomes a run: the launch plans it. */
 export interface ChildPlans {
   /** Throws ToolError with a text for the caller's model, also where the limits of the tree admit no further run. */
   plan(parent: ActiveRun, agentName: string, message: string, toolCallId: string): Promise<RunPlan>;
+  /** The same for an agent that another system runs. */
+  planRemote(parent: ActiveRun, work: RemoteWork, message: string, toolCallId: string): RunPlan;
 }
 
 /** What a run that waited works with: the session, and the agent as it is when its turn comes. */

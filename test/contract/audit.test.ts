@@ -13,6 +13,7 @@ import {
   protectedServer,
   queryOf,
 } from '../features/mcp-servers/oauth-world.ts';
+import { rawAgent } from '../features/remote-agents/remote-world.ts';
 import { runJson } from '../features/runs/run-calls.ts';
 import { save, skill } from '../features/skills/skill-bodies.ts';
 import { type LoopbackServer, startServer } from '../providers/http/loopback-server.ts';
@@ -124,6 +125,7 @@ const calls: Readonly<Record<string, (app: TestApp) => Promise<unknown>>> = {
     assert.equal((await callback(client, queryOf(back ?? new URL('about:blank')), 'zone')).status, 200);
   },
   'mcpServers.oauthDisconnect': ({ client }) => client.mcpServers.oauthDisconnect({ params: { name: 'zone' } }),
+  'remoteAgents.approve': ({ client }) => client.remoteAgents.approve({ params: { name: 'partner' }, body: {} }),
   'mcpServers.remove': ({ client }) => client.mcpServers.remove({ params: { name: 'weather' } }),
   'keys.create': ({ client }) => client.keys.create({ body: { name: 'ci', scopes: ['RunsRead'], role: 'Reader' } }),
   async 'keys.remove'({ client }) {
@@ -171,6 +173,7 @@ test('AUDIT-18 AUDIT-19 AUDIT-20 the page names each action, and what becomes of
 overHttp(
   'AUDIT-7 AUDIT-20 a successful call writes the entry that its operation declares, and no other',
   async (open, t) => {
+    const partner = await rawAgent(t, () => ({}));
     const app = await openApprovals(open, {
       service: {
         Egress: { AllowPrivateNetworkTargets: true },
@@ -178,7 +181,7 @@ overHttp(
         Providers: { OpenAI: { ApiKey: 'sk-test' } },
         Skills: { Scripts: { PlatformIsolationAcknowledged: true } },
       },
-      host: { SkillScripts: { Register: true } },
+      host: { SkillScripts: { Register: true }, RemoteAgents: { partner: { CardUrl: partner.cardUrl } } },
       module: { dataSubjectResolver: { resolve: async () => null } },
     });
     const server = await startServer((request, response) => {

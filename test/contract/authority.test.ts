@@ -48,6 +48,7 @@ const bodies: Readonly<Record<string, unknown>> = {
   'mcpServers.save': { endpoint: 'https://mcp.invalid/' },
   'mcpServers.approve': {},
   'mcpServers.prompt': {},
+  'remoteAgents.approve': {},
   'webhooks.retryRange': { from: '2026-01-01T00:00:00Z' },
   'emergency.stop': { scope: 'Agent', agentName: 'nobody' },
   'emergency.resume': { scope: 'Agent', agentName: 'nobody' },

@@ -6,6 +6,7 @@ export const runRecord = (number: number, members: Partial<RunRecord> = {}): Run
   tenantId: 'default',
   agentName: 'hello',
   kind: 'Agent',
+  remoteTask: null,
   workflowName: null,
   status: 'Completed',
   createdAt: '2026-03-01T12:00:00.000Z',

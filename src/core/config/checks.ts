@@ -1,6 +1,7 @@
 import { recognizableTypes } from '../media-types.ts';
 import type { ConfigProblemCode } from './problem.ts';
 import type { Config } from './schema.ts';
+import { mayNameSecret } from './secret-owner.ts';
 import { isInMemory, isLoopbackName } from './text-kinds.ts';
 
 interface Finding {
@@ -41,6 +42,24 @@ const prefixKey = (section: string): string => `Service:${section}:AllowedConfig
 const skillScripts = 'Service:Skills:Scripts';
 
 export const generalChecks: readonly Check[] = [
+  {
+    keys: ['Host:RemoteAgents', prefixKey('Mcp'), 'Service:DefaultTenantId', 'Host:Tenancy:Enabled'],
+    severity: 'error',
+    run({ Host, Service }) {
+      const names = {
+        prefix: Service.Mcp.AllowedConfigurationPrefix,
+        defaultTenantId: Service.DefaultTenantId,
+        oneSegment: Host.Tenancy.Enabled,
+      };
+      return Object.entries(Host.RemoteAgents).flatMap(([name, { AuthorizationConfigurationKey: key }]) =>
+        when(
+          key !== null && !mayNameSecret(names, Service.DefaultTenantId, key),
+          `Host:RemoteAgents:${name}:AuthorizationConfigurationKey`,
+          `expected a key below ${names.prefix}`,
+        ),
+      );
+    },
+  },
   rule(
     ['Host:Oidc:Issuer', 'Host:Oidc:Audience'],
     'Host:Oidc',

@@ -8,6 +8,7 @@ import { mcpTables } from './mcp.ts';
 import { modelHealthTables } from './model-health.ts';
 import { openAiTables } from './openai.ts';
 import { quotaTables } from './quotas.ts';
+import { remoteAgentTables } from './remote-agents.ts';
 import { retentionTables } from './retention.ts';
 import { runCancelTables } from './run-cancels.ts';
 import { skillTables } from './skills.ts';
@@ -39,6 +40,7 @@ export const featureTables = {
   ...modelHealthTables,
   ...openAiTables,
   ...quotaTables,
+  ...remoteAgentTables,
   ...retentionTables,
   ...runCancelTables,
   ...skillTables,

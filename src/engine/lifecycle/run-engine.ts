@@ -3,10 +3,11 @@ import { ChurningMap } from '../../core/churning-map.ts';
 import type { Timer } from '../../core/clock.ts';
 import { ConditionFailedError } from '../../db/statement.ts';
 import { ActiveRun, type CancelCause, type RunJob, type RunOutcome, type RunPlan } from '../active-run.ts';
-import { guardedOffer, guardedStart, refuseBlocked, TreeBudget, tellStart } from '../control/index.ts';
+import type { ChatMessage } from '../context/index.ts';
+import { guardedOffer, guardedStart, type Pause, refuseBlocked, TreeBudget, tellStart } from '../control/index.ts';
 import { createRunMetrics, ModelCallRecord, RunLog, RunTrace } from '../record/index.ts';
 import { RunFailure } from '../run-failure.ts';
-import { agentLoop, type ChildCaller, createChildCaller } from '../turn/index.ts';
+import { agentLoop, type ChildCaller, createChildCaller, type LoopResult, remoteTurn } from '../turn/index.ts';
 import type { EnginePorts } from './engine-ports.ts';
 import { announceWaiting, callsResult, closeRun, endingOf, endsWithCalls } from './run-closing.ts';
 import { appendStart, givenInput, loadAttachments, loadResources, messageOf, openedRow } from './run-opening.ts';
@@ -60,6 +61,17 @@ const endAfter = async (run: ActiveRun, ports: EnginePorts, error: unknown): Pro
   return queued ?? closeRun(run, ports, ending);
 };
 
+/** What a run is there for: its agent's loop, or the wait for another system that does the work. */
+const turn = (
+  run: ActiveRun,
+  ports: EnginePorts,
+  children: ChildCaller,
+  next: ChatMessage | null,
+): Promise<LoopResult | Pause> => {
+  const { remote } = run.plan;
+  return remote === null ? agentLoop(run, ports, children, next) : remoteTurn(run, ports, remote);
+};
+
 /** Opens the row, runs the loop, closes the row. Never rejects. */
 const execute = async (run: ActiveRun, ports: EnginePorts, children: ChildCaller): Promise<RunOutcome> => {
   let exists = run.plan.nextSequence > 0;
@@ -103,7 +115,7 @@ const execute = async (run: ActiveRun, ports: EnginePorts, children: ChildCaller
     if (ports.guards !== null) run.plan = await guardedOffer(run, ports.guards);
     run.signal.throwIfAborted();
     await loadAttachments(run, ports);
-    const result = await agentLoop(run, ports, children, resume === null ? null : message);
+    const result = await turn(run, ports, children, resume === null ? null : message);
     if (!('status' in result)) return await closeRun(run, ports, { status: 'Completed', result });
     announceWaiting(run, ports, result);
     if (endsWithCalls(run, result))

@@ -8,7 +8,7 @@ import {
 } from '../context/index.ts';
 import { guardedAttachments } from '../control/index.ts';
 import type { OpenedRun } from '../record/index.ts';
-import { userMessage } from '../turn/index.ts';
+import { unsentTask, userMessage } from '../turn/index.ts';
 import type { OpeningPorts } from './engine-ports.ts';
 
 /** The row of a run as it is first stored, or as it starts. */
@@ -36,6 +36,7 @@ export const openedRow = (
     ownerId: plan.ownerId,
     // What its caller started, and not what came of it.
     door: plan.parent === null ? (plan.principal.door?.key ?? null) : null,
+    remoteTask: plan.remote === null ? null : JSON.stringify(unsentTask(plan.remote.agent.name)),
     labels: plan.labels,
     parentRunId: plan.parent?.id ?? null,
     rootRunId: plan.parent === null ? null : run.rootId,

@@ -41,6 +41,8 @@ export interface OpenedRun {
   readonly ownerId: string | null;
   /** The key of the door that it came through. Default: none. */
   readonly door?: string | null;
+  /** RemoteTask as JSON, of a run that another system executes. Default: none. */
+  readonly remoteTask?: string | null;
   readonly labels: Readonly<Record<string, string>> | null;
   readonly parentRunId: string | null;
   readonly rootRunId: string | null;
@@ -149,6 +151,8 @@ export interface RunJournal {
   toolsUnknown(runId: string): Statement;
   /** What the model calls of a closed run were sent. */
   modelCalls(tenantId: string, runId: string, calls: string): Statement;
+  /** What is known of the task of another system that a run waits for, as JSON. */
+  remoteTask(tenantId: string, runId: string, task: string): Statement;
   /** The spans of a tree, with its root. */
   trace(trace: StoredTrace): Statement;
   step(tenantId: string, runId: string, sequence: number, content: string): Statement;

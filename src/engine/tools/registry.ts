@@ -2,6 +2,7 @@ import type { Json } from '../../contract/schema.ts';
 import type { Principal } from '../../core/context.ts';
 import { type ArgumentsChecker, argumentsChecker } from './arguments.ts';
 import { definitionProblems } from './definition.ts';
+import type { RemoteAgent } from './remote-agent.ts';
 import type { OpensSpan, ToolContext, ToolDefinition, ToolDescriptor, ToolRun } from './tool.ts';
 import {
   type FieldPath,
@@ -36,6 +37,8 @@ export interface RegisteredTool {
   readonly resultSource: 'ToolResult' | 'RemoteTool' | 'SkillResource';
   /** True: what it is given stays in the store, so it gets no more than records do where guards mask. */
   readonly storesArguments: boolean;
+  /** The agent of another system that a call is for: it becomes a run below its caller's. Null: the body is called. */
+  readonly remoteAgent: RemoteAgent | null;
 }
 
 /** What a body of the service itself knows of its call beyond what a module's may. */
@@ -58,7 +61,10 @@ export const registeredTool = (
   definition: ToolDefinition,
   options: Partial<Pick<ToolDescriptor, 'kind' | 'source'>> &
     Partial<
-      Pick<RegisteredTool, 'ownsTimeout' | 'sourceOf' | 'admit' | 'body' | 'resultSource' | 'storesArguments'>
+      Pick<
+        RegisteredTool,
+        'ownsTimeout' | 'sourceOf' | 'admit' | 'body' | 'resultSource' | 'storesArguments' | 'remoteAgent'
+      >
     > = {},
 ): RegisteredTool => ({
   descriptor: {
@@ -83,6 +89,7 @@ export const registeredTool = (
   body: options.body ?? null,
   resultSource: options.resultSource ?? 'ToolResult',
   storesArguments: options.storesArguments ?? false,
+  remoteAgent: options.remoteAgent ?? null,
 });
 
 /** A copy that later changes of the module's object do not reach; a schema library's own members fall away. */

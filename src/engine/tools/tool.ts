@@ -19,8 +19,8 @@ export interface ToolDescriptor {
   readonly name: string;
   readonly description: string | null;
   readonly jsonSchema: Json | null;
-  readonly kind: 'Code' | 'BuiltIn' | 'Client' | 'Mcp';
-  /** Name of the MCP server that offers it; null otherwise. */
+  readonly kind: 'Code' | 'BuiltIn' | 'Client' | 'Mcp' | 'RemoteAgent';
+  /** Name of the MCP server that offers it, or of the remote agent that it calls; null otherwise. */
   readonly source: string | null;
   readonly effect: ToolEffect;
   readonly requiresApproval: boolean;

@@ -1,5 +1,5 @@
 import { resourceName } from '../../engine/context/index.ts';
-import type { ToolRegistry } from '../../engine/tools/index.ts';
+import type { RegisteredTool, ToolRegistry } from '../../engine/tools/index.ts';
 import { instructionTexts } from './agent-instructions.ts';
 import { maxListed } from './agent-limits.rules.ts';
 import type { AgentContent } from './agents.content.ts';
@@ -11,6 +11,12 @@ export type ReachableAgents = ReadonlyMap<string, AgentContent>;
 
 /** Name of the tool through which an agent is called. */
 export const callToolName = (agentName: string): string => `call_${agentName.replaceAll(/[^A-Za-z0-9_-]/g, '_')}`;
+
+/** The tool through which a remote agent of this name is called; undefined: there is none. */
+export const remoteAgentTool = (tools: Pick<ToolRegistry, 'get'>, agentName: string): RegisteredTool | undefined => {
+  const tool = tools.get(callToolName(agentName));
+  return tool?.remoteAgent?.name === agentName ? tool : undefined;
+};
 
 // Beyond the limits, which have their own finding, entries are not looked at: the list may have any length.
 const listedTools = ({ toolNames }: AgentContent) => toolNames.slice(0, maxListed.tools);
@@ -63,8 +69,14 @@ const calleeFindings = (content: AgentContent, agents: ReachableAgents, tools: P
     const path = `callableAgentNames[${index}]`;
     if (name === content.name) return [];
     const callee = agents.get(name);
+    if (callee === undefined && remoteAgentTool(tools, name) !== undefined) return [];
     if (callee === undefined) return [error('agent-not-found', path, `There is no agent ${quoted(name)}.`)];
-    const asking = callee.toolNames.find((tool) => tools.get(tool)?.descriptor.requiresApproval === true);
+    const called = listedCallables(callee)
+      .filter((other) => !agents.has(other))
+      .map(callToolName);
+    const asking = [...callee.toolNames, ...called].find(
+      (tool) => tools.get(tool)?.descriptor.requiresApproval === true,
+    );
     if (asking === undefined) return [];
     const message = `The agent ${quoted(name)} has the tool ${quoted(asking)}, which requires approval; a called agent cannot ask for it.`;
     return [warning('child-needs-approval', path, message)];

@@ -6,7 +6,7 @@ import { compileBinding } from './agent-binding.compile.ts';
 import { compileFlow } from './agent-flow.rules.ts';
 import { fillPlaceholders, instructionChooser, joinInstructions } from './agent-instructions.ts';
 import { parameterResolver } from './agent-parameters.ts';
-import { callToolName, type ReachableAgents } from './agent-references.rules.ts';
+import { callToolName, type ReachableAgents, remoteAgentTool } from './agent-references.rules.ts';
 import { compileSettings } from './agent-settings.compile.ts';
 import { enabledSkills, skillList } from './agent-skills.rules.ts';
 import type { AgentContent, HarnessContent } from './agents.content.ts';
@@ -49,6 +49,11 @@ const compileTools = (
   const withheldTools = searches ? modelTools.splice(0) : null;
   if (withheldTools !== null) for (const tool of [findTool(withheldTools), callTool]) add(tool);
   for (const agentName of content.callableAgentNames) {
+    const remote = agents.has(agentName) ? undefined : remoteAgentTool(tools, agentName);
+    if (remote !== undefined) {
+      add(remote);
+      continue;
+    }
     const name = callToolName(agentName);
     const about = agents.get(agentName)?.description ?? '';
     const description = `Gives a task to the agent "${agentName}" and returns its answer.${about === '' ? '' : ` ${about}`}`;

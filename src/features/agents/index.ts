@@ -15,6 +15,7 @@ import { type EstimateDeps, estimateService } from './estimate.service.ts';
 import { createExposedModels, type ExposedModelDeps } from './exposed-models.ts';
 
 export { compileFlow, flowFindings } from './agent-flow.rules.ts';
+export { callToolName } from './agent-references.rules.ts';
 export type { AgentVariant, AgentVariants } from './agent-variants.ts';
 export type { KnownAgent } from './agents.catalog.ts';
 export { type AgentContent, wholeFlow } from './agents.content.ts';

@@ -1,8 +1,9 @@
 import { AcpError } from '../../contract/errors.ts';
 import { compileChecker } from '../../core/validate.ts';
 import { type CompiledAgent, CompileError } from '../../engine/compiled-agent.ts';
-import { registeredTool } from '../../engine/tools/index.ts';
+import { type RemoteAgent, registeredTool, ToolError } from '../../engine/tools/index.ts';
 import type { ModelProvider, ModelTool } from '../../providers/models/model-provider.ts';
+import { callToolName } from './agent-references.rules.ts';
 import { reachWithin } from './agents.catalog.ts';
 import { compileAgent } from './agents.compile.ts';
 import { type AgentContent, agentContent } from './agents.content.ts';
@@ -23,18 +24,35 @@ export interface OfflineWorld {
 // High enough that no limit of a service that is not here refuses what one accepted.
 const noLimit = Number.MAX_SAFE_INTEGER;
 
+const callPrefix = callToolName('');
+
 const unknownTool = (name: string): ModelTool => ({
   name,
   description: 'This tool was not declared when the run was recorded.',
   inputSchema: { type: 'object' },
 });
 
+/** A name that is none of a definition's may be that of an agent that another system ran. */
+const remoteAgentNamed = (toolName: string): RemoteAgent | null =>
+  toolName.startsWith(callPrefix)
+    ? {
+        name: toolName.slice(callPrefix.length),
+        timeoutMs: 0,
+        answer: async () => {
+          throw new ToolError('A replay calls no other system.');
+        },
+      }
+    : null;
+
 const referencesTo = (world: OfflineWorld): AgentReferences => ({
   providers: { get: (name) => world.provider(name), list: () => [] },
   tools: {
     get(name) {
       const { description, inputSchema } = world.tool(name) ?? unknownTool(name);
-      return registeredTool({ name, description: description ?? '', inputSchema: inputSchema as never });
+      return registeredTool(
+        { name, description: description ?? '', inputSchema: inputSchema as never },
+        { remoteAgent: remoteAgentNamed(name) },
+      );
     },
   },
   utilityModel: null,

@@ -4,6 +4,7 @@ const names: Readonly<Record<string, string>> = {
   skill: 'save delete',
   'skill-script-grant': 'create revoke',
   script: 'run denied',
+  'remote-agent': 'approve',
   'mcp-server': 'save delete approve oauth-start oauth-connected oauth-disconnect',
   tenant: 'save delete',
   'provider-binding': 'save delete',

@@ -24,6 +24,8 @@ import { createRemoteTools } from './remote-tools.ts';
 import { createServerCheck } from './server-check.ts';
 import { createToolCatalog } from './tool-catalog.ts';
 
+export { secretReader } from './connections.ts';
+export { isSafeForCredentials } from './mcp-servers.rules.ts';
 export type { RemoteTools } from './remote-tools.ts';
 
 export interface McpServersDeps {

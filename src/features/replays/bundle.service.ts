@@ -58,9 +58,11 @@ export const bundleService = (deps: BundleServiceDeps): Pick<Handlers<typeof rep
         'run-not-finished',
         `Run ${open.id} is ${open.status}; a bundle is made once a run tree has ended.`,
       );
+    // What another system has done is the result of a call, and cannot be done again.
+    const own = members.filter(({ isRemote }) => !isRemote);
     const { requestId } = context;
     const stream = frameSource(
-      () => bundleLines(deps, { tenantId, rootRunId, members, redact: query.redact === true }),
+      () => bundleLines(deps, { tenantId, rootRunId, members: own, redact: query.redact === true }),
       (error) => deps.log.error({ requestId, runId: rootRunId, error }, 'A run bundle could not be written'),
     );
     return { status: 200, stream, headers: { 'X-Run-Id': rootRunId } };

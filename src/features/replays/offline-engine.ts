@@ -27,6 +27,7 @@ const emptyJournal: RunJournal = {
   toolAnswered: () => [],
   toolsUnknown: () => nothing,
   modelCalls: () => nothing,
+  remoteTask: () => nothing,
   trace: () => nothing,
   step: () => nothing,
   stepsDropped: () => nothing,
@@ -92,6 +93,9 @@ const recordedAttachments = ({ start }: BundledRun): LoadedAttachments => ({
 export const offlineEngine = (run: BundledRun): RunEngine =>
   createRunEngine({
     children: {
+      planRemote() {
+        throw new ToolError('A replay calls no other system.');
+      },
       async plan(_parent, agentName) {
         throw new ToolError(`Agent "${agentName}" is not called in a replay.`);
       },

@@ -62,6 +62,7 @@ const openRow = (run: OpenedRun, quotaDay: string | null) => ({
   depth: run.depth,
   quota_day: quotaDay,
   door: run.door ?? null,
+  remote_task: run.remoteTask ?? null,
 });
 
 const closeRow = ({ usage, error, ...run }: ClosedRun, currency: string | null) => ({
@@ -244,6 +245,15 @@ export const createRunJournal = (currency: string | null, counters: RunCounters 
           spans: JSON.stringify(trace.spans),
           span_count: trace.spans.length,
         }),
+      ),
+      remoteTask: updateStatement(
+        db,
+        'runs',
+        (tenantId: string, runId: string, task: string) => ({
+          set: { remote_task: task },
+          where: { tenant_id: tenantId, id: runId },
+        }),
+        { isRepeatable: true },
       ),
       toolPending: (entry) => [insertEntry(entry)],
       toolSettled: (entry, settlement) => [settle(entry, settlement)],

@@ -83,6 +83,7 @@ export const toRunRecord = (
     tenantId: row.tenant_id,
     agentName: row.agent_name,
     kind: row.kind as RunRecord['kind'],
+    remoteTask: row.remote_task === null ? null : (JSON.parse(row.remote_task) as RunRecord['remoteTask']),
     workflowName: null,
     status: row.status as RunRecord['status'],
     createdAt: isoTime(row.created_at),

@@ -106,12 +106,23 @@ export const RunError = Type.Object(
 );
 export type RunError = Static<typeof RunError>;
 
+const RemoteTask = Type.Object(
+  {
+    agent: Type.String({ description: 'Name of the remote agent' }),
+    taskId: nullable(Type.String({ description: 'As the other system calls it; null: it has told of none' })),
+    contextId: nullable(Type.String()),
+    state: nullable(Type.String({ description: 'As it was told last' })),
+  },
+  { title: 'RemoteTask' },
+);
+
 export const RunRecord = Type.Object(
   {
     id: Uuid,
     tenantId: Type.String(),
     agentName: Type.String(),
     kind: oneOf(runKinds),
+    remoteTask: nullable(RemoteTask, { description: 'What another system does of the run; null: nothing' }),
     workflowName: nullable(Type.String()),
     status: oneOf(runStatuses),
     createdAt: Time,

@@ -12,6 +12,8 @@ export interface TreeMember {
   readonly status: string;
   readonly agentName: string;
   readonly agentVersion: number | null;
+  /** True: another system has executed it. */
+  readonly isRemote: boolean;
 }
 
 /** How far a run has come. */
@@ -114,7 +116,7 @@ export const runStore = defineStore((storage) => {
     /** Every member of a tree, however many: by depth, then start. */
     async treeMembers(tenantId: string, rootId: string): Promise<readonly TreeMember[]> {
       const rows = await runsOf(tenantId)
-        .select(['id', 'status', 'agent_name', 'agent_version'])
+        .select(['id', 'status', 'agent_name', 'agent_version', 'remote_task'])
         .where((eb) => eb.or([eb('id', '=', rootId), eb('root_run_id', '=', rootId)]))
         // Ids grow as runs are opened, and every run has one, while one that was canceled in line never started.
         .orderBy('depth')
@@ -125,6 +127,7 @@ export const runStore = defineStore((storage) => {
         status: row.status,
         agentName: row.agent_name,
         agentVersion: row.agent_version,
+        isRemote: row.remote_task !== null,
       }));
     },
     /** Packs that hold events from the sequence `from` on, in order, at most `limit`. */

@@ -8,7 +8,7 @@ export const ToolDescriptor = Type.Object(
     name: Type.String(),
     description: nullable(Type.String()),
     jsonSchema: nullable(JsonValue),
-    kind: oneOf(['Code', 'BuiltIn', 'Client', 'Mcp']),
+    kind: oneOf(['Code', 'BuiltIn', 'Client', 'Mcp', 'RemoteAgent']),
     source: nullable(Type.String()),
     effect: oneOf(toolEffects),
     requiresApproval: Type.Boolean(),

@@ -19,7 +19,8 @@ const maxErrorBytes = 65_536;
 const maxResumptions = 20;
 const defaultRetryMs = 1000;
 
-const readText = async (answer: OpenedResponse, maxBytes: number): Promise<string> => {
+/** A whole body as text. Throws OutboundError. */
+export const readText = async (answer: OpenedResponse, maxBytes: number): Promise<string> => {
   const chunks: Uint8Array[] = [];
   let size = 0;
   for await (const chunk of answer.body) {
@@ -30,7 +31,8 @@ const readText = async (answer: OpenedResponse, maxBytes: number): Promise<strin
   return Buffer.concat(chunks, size).toString('utf8');
 };
 
-const mediaType = (answer: OpenedResponse): string =>
+/** In lower case and without parameters; empty: none is named. */
+export const mediaType = (answer: Pick<OpenedResponse, 'headers'>): string =>
   (answer.headers['content-type'] ?? '').split(';', 1)[0]?.trim().toLowerCase() ?? '';
 
 export const rpcFailure = (
@@ -58,7 +60,8 @@ const refusal = async (answer: OpenedResponse): Promise<McpFailure> => {
   return new McpFailure('http', { status, challenge: answer.headers['www-authenticate'] });
 };
 
-const sleep = (ms: number, signal: AbortSignal | undefined): Promise<void> =>
+/** Rejects with McpFailure when the signal is aborted. */
+export const sleep = (ms: number, signal: AbortSignal | undefined): Promise<void> =>
   new Promise((resolve, reject) => {
     const onAbort = (): void => {
       clearTimeout(timer);

@@ -96,6 +96,9 @@ const openEngine = async (t: TestContext) => {
       plan: async () => {
         throw new Error('No agent here calls another one.');
       },
+      planRemote: () => {
+        throw new Error('No agent here calls another one.');
+      },
     },
     resources: { read: async () => [] },
     approvals: {

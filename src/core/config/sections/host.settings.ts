@@ -1,6 +1,6 @@
 import { hourMs, minuteMs, secondMs } from '../duration.ts';
 import { age, bytes, duration, int } from '../number-kinds.ts';
-import { flag, group, optional, plannedGroup, required, secret, section, setting } from '../schema-nodes.ts';
+import { flag, group, mapOf, optional, plannedGroup, required, secret, section, setting } from '../schema-nodes.ts';
 import {
   addressRange,
   credential,
@@ -78,6 +78,37 @@ const exposure = {
     MaxRequestBytes: setting(bytes(), 10_485_760, 'Size of a call.'),
     Budget: exposedBudget,
   }),
+  RemoteAgents: mapOf(
+    '{name}',
+    group('An agent of another system, which agents call as call_{name}.', {
+      CardUrl: required(url(), 'Address of its card.'),
+      Description: optional(
+        text({ max: 2000 }),
+        'What models are told that it does. Nothing of its card is told to them.',
+      ),
+      AuthorizationConfigurationKey: optional(
+        text(),
+        'Key below Service:Mcp:AllowedConfigurationPrefix that holds the whole Authorization header.',
+      ),
+      RequiresApproval: flag(true, 'A person is asked before it is called.'),
+      Effect: setting(
+        oneOf(['Read', 'Write', 'Destructive', 'External']),
+        'External',
+        'What a call does. Read and Write: it may be made again after a crash.',
+      ),
+      Pinning: setting(
+        oneOf(['Off', 'Warn', 'Block']),
+        'Warn',
+        'What follows where its card is not as it was approved. Block: it is not called.',
+      ),
+      Timeout: setting(duration(), 5 * minuteMs, 'Longest wait for an answer. Then its task is canceled.'),
+    }),
+    'Agents of other systems (A2A), by the names that agents call them by.',
+    {
+      pattern: /^[A-Za-z0-9][A-Za-z0-9_-]{0,31}$/,
+      expected: '1 to 32 of A-Z a-z 0-9 _ - that do not start with a hyphen or an underscore',
+    },
+  ),
   Voice: plannedGroup('voice', 'Speech routes.', {
     Conversation: group('Spoken conversations.', {
       Register: flag(false, 'The voice WebSocket exists.'),

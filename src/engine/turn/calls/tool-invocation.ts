@@ -14,7 +14,7 @@ import {
   truncateOutput,
 } from '../../tools/index.ts';
 import type { ToolPorts } from '../turn-ports.ts';
-import { agentTool, type ChildCaller } from './agent-tool.ts';
+import { agentTool, type ChildCaller, remoteAgentTool } from './agent-tool.ts';
 import { announceInvoking, recordPending } from './call-entry.ts';
 import { announceCustom, recordSettled } from './call-record.ts';
 import type { CallLine } from './side-by-side.ts';
@@ -34,9 +34,9 @@ interface Attempt extends CallResult {
 const resolveTool = (run: ActiveRun, call: ModelToolCall, children: ChildCaller): RegisteredTool | undefined => {
   const compiled = run.plan.agent.tools.get(call.toolName);
   if (compiled === undefined) return undefined;
-  return compiled.kind === 'tool'
-    ? compiled.tool
-    : agentTool(call.toolName, compiled.agentName, run, call.toolCallId, children);
+  if (compiled.kind === 'agent') return agentTool(call.toolName, compiled.agentName, run, call.toolCallId, children);
+  const { tool } = compiled;
+  return tool.remoteAgent === null ? tool : remoteAgentTool(tool, tool.remoteAgent, run, call.toolCallId, children);
 };
 
 /** The model's own arguments; a tool of the service that stores them gets what may be kept of them. */

@@ -17,7 +17,8 @@ export const openToolSpan = (
     'gen_ai.operation.name': 'execute_tool',
     'gen_ai.tool.name': toolName,
     'gen_ai.tool.call.id': toolCallId,
-    'gen_ai.tool.type': tool?.descriptor.kind === 'Mcp' ? 'extension' : 'function',
+    'gen_ai.tool.type':
+      tool?.descriptor.kind === 'Mcp' || tool?.descriptor.kind === 'RemoteAgent' ? 'extension' : 'function',
     'acp.tool.source': tool?.descriptor.source,
     // A name that the model has made up: too many of those would be names of spans.
     'acp.tool.unknown': tool === undefined ? true : null,

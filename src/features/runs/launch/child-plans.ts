@@ -1,8 +1,9 @@
 import { AcpError } from '../../../contract/errors.ts';
-import type { ActiveRun, ChildPlans } from '../../../engine/active-run.ts';
+import type { ActiveRun, ChildPlans, RunPlan } from '../../../engine/active-run.ts';
 import { type AgentSource, type CompiledAgent, CompileError } from '../../../engine/compiled-agent.ts';
 import { ToolError } from '../../../engine/tools/index.ts';
-import { runPlan } from './run-plan.ts';
+import { standInFor } from './remote-stand-in.ts';
+import { type PlanParts, runPlan } from './run-plan.ts';
 
 export interface ChildPlanDeps {
   readonly agents: Pick<AgentSource, 'compile'>;
@@ -30,33 +31,41 @@ export const createChildPlans = ({ agents, now, newId }: ChildPlanDeps): ChildPl
     }
   };
 
+  /** Throws where the limits of the tree admit no further run. */
+  const childPlan = (
+    parent: ActiveRun,
+    toolCallId: string,
+    own: Pick<PlanParts, 'agent' | 'message' | 'parameters'> & Partial<Pick<PlanParts, 'remote'>>,
+  ): RunPlan => {
+    const refusal = parent.budget.admitChild(parent.depth + 1);
+    if (refusal !== null) throw new ToolError(refusal);
+    const { tenantId, requestId, kind, culture, isStreaming, principal, userId, ownerId, labels, unrecordedCount } =
+      parent.plan;
+    return runPlan({
+      id: newId(),
+      tenantId,
+      requestId,
+      kind,
+      ...own,
+      culture,
+      isStreaming,
+      principal,
+      userId,
+      ownerId,
+      labels,
+      createdAt: now(),
+      unrecordedCount,
+      parent,
+      parentCallId: toolCallId,
+    });
+  };
+
   return {
     async plan(parent, agentName, message, toolCallId) {
       const agent = await compile(parent, agentName);
-      const parameters = parametersOf(agent);
-      const refusal = parent.budget.admitChild(parent.depth + 1);
-      if (refusal !== null) throw new ToolError(refusal);
-      const { tenantId, requestId, kind, culture, isStreaming, principal, userId, ownerId, labels, unrecordedCount } =
-        parent.plan;
-      return runPlan({
-        id: newId(),
-        tenantId,
-        requestId,
-        kind,
-        agent,
-        message,
-        culture,
-        parameters,
-        isStreaming,
-        principal,
-        userId,
-        ownerId,
-        labels,
-        createdAt: now(),
-        unrecordedCount,
-        parent,
-        parentCallId: toolCallId,
-      });
+      return childPlan(parent, toolCallId, { agent, message, parameters: parametersOf(agent) });
     },
+    planRemote: (parent, remote, message, toolCallId) =>
+      childPlan(parent, toolCallId, { agent: standInFor(remote.agent), message, parameters: {}, remote }),
   };
 };

@@ -17,8 +17,9 @@ export type PlanParts = Pick<RunPlan, Own> & Partial<Omit<RunPlan, Own>>;
 
 const none: readonly never[] = [];
 
-/** What only a request of another API has. */
-const outside = ({ given, asksNobody, opening }: PlanParts) => ({
+/** What only a request of another API has, and what only another system does. */
+const outside = ({ given, asksNobody, opening, remote }: PlanParts) => ({
+  remote: remote ?? null,
   given: given ?? null,
   asksNobody: asksNobody ?? false,
   opening: opening ?? none,

@@ -1,0 +1,116 @@
+import { AcpError } from '../../contract/errors.ts';
+import { ok } from '../../contract/operation.ts';
+import type { Handlers } from '../../core/context.ts';
+import { isoTime } from '../../core/iso-time.ts';
+import type { RemoteAgentPinRow } from '../../db/tables/remote-agents.ts';
+import type { AuditLog } from '../audit/index.ts';
+import { type AgentCards, type CardLook, type ConfiguredAgent, type FoundCard, shownName } from './agent-cards.ts';
+import { cardChanges } from './card-changes.rules.ts';
+import type { remoteAgentOperations } from './remote-agents.operations.ts';
+import type { RemoteAgentDescriptor } from './remote-agents.schema.ts';
+import { type RemoteAgentStore, remoteAgentStore } from './remote-agents.store.ts';
+
+export interface RemoteAgentServiceDeps {
+  /** By name. */
+  readonly agents: ReadonlyMap<string, ConfiguredAgent>;
+  readonly toolName: (agentName: string) => string;
+  readonly cards: AgentCards;
+  readonly store: RemoteAgentStore;
+  readonly audit: Pick<AuditLog, 'change'>;
+  readonly now: () => number;
+}
+
+const pinState = (look: CardLook, pin: RemoteAgentPinRow | undefined): RemoteAgentDescriptor['status']['pin'] => {
+  if (pin === undefined) return 'None';
+  return pin.hash === look.found?.hash ? 'Same' : 'Changed';
+};
+
+export const remoteAgentService = (deps: RemoteAgentServiceDeps): Handlers<typeof remoteAgentOperations> => {
+  const { agents, cards, store } = deps;
+
+  const known = (name: string): ConfiguredAgent => {
+    const agent = agents.get(name);
+    if (agent === undefined) throw new AcpError('not-found', `There is no remote agent "${name}".`);
+    return agent;
+  };
+  const describe = (
+    agent: ConfiguredAgent,
+    look: CardLook,
+    pin: RemoteAgentPinRow | undefined,
+  ): RemoteAgentDescriptor => {
+    const { name, cardUrl, description, effect, requiresApproval, pinning } = agent;
+    const card = look.found?.card ?? null;
+    return {
+      ...{ name, toolName: deps.toolName(name), cardUrl, description, effect, requiresApproval, pinning },
+      status: {
+        state: look.state,
+        problem: look.problem,
+        agentName: shownName(card?.name ?? null),
+        agentVersion: shownName(card?.version ?? null),
+        url: shownName(card?.url.href ?? null),
+        protocolVersion: card?.protocol ?? null,
+        skillCount: card?.skillCount ?? 0,
+        checkedAt: isoTime(look.at),
+        pin: pinState(look, pin),
+      },
+    };
+  };
+  /** The card of now, which has to be one. */
+  const lookedAt = async (agent: ConfiguredAgent): Promise<{ readonly look: CardLook; readonly found: FoundCard }> => {
+    const look = await cards.look(agent);
+    if (look.found === null)
+      throw new AcpError('remote-agent-failed', `The card of "${agent.name}" cannot be used. ${look.problem}`);
+    return { look, found: look.found };
+  };
+
+  return {
+    async list({ tenantId }) {
+      const pins = new Map((await store.pins(tenantId)).map((pin) => [pin.name, pin]));
+      const all = [...agents.values()];
+      const looks = await Promise.all(all.map((agent) => cards.current(agent)));
+      return ok(all.map((agent, index) => describe(agent, looks[index] as CardLook, pins.get(agent.name))));
+    },
+
+    async pin({ tenantId }, { params: { name } }) {
+      const { found } = await lookedAt(known(name));
+      const pin = await store.pin(tenantId, name);
+      return ok({
+        pinned: pin !== undefined,
+        pinnedAt: pin === undefined ? null : isoTime(pin.pinned_at),
+        pinnedBy: pin?.pinned_by ?? null,
+        hash: found.hash,
+        pinnedHash: pin?.hash ?? null,
+        changes: [...cardChanges(pin?.card ?? null, found.text)],
+      });
+    },
+
+    async approve(context, { params: { name }, body }) {
+      const { tenantId, principal } = context;
+      const agent = known(name);
+      const { look, found } = await lookedAt(agent);
+      const { hash, text } = found;
+      if (body?.hash != null && body.hash !== hash)
+        throw new AcpError('remote-card-changed', `The card of "${name}" is another one by now.`);
+      const pin: RemoteAgentPinRow = {
+        tenant_id: tenantId,
+        name,
+        hash,
+        card: text,
+        pinned_by: principal.actor,
+        pinned_at: deps.now(),
+      };
+      await deps.audit.change(context, async (stores, tell) => {
+        const pins = stores(remoteAgentStore);
+        const before = await pins.pin(tenantId, name);
+        await pins.save(pin);
+        const changes = cardChanges(before?.card ?? null, text);
+        tell({
+          id: name,
+          before: before === undefined ? null : { hash: before.hash },
+          after: { hash, changes: changes.map(({ path, change }) => ({ path, change })) },
+        });
+      });
+      return ok(describe(agent, look, pin));
+    },
+  };
+};

@@ -1,0 +1,151 @@
+import { createHash } from 'node:crypto';
+import type { Logger } from '../../core/logger.ts';
+import { cutText, type RemoteAgent, type RemoteRequest, ToolStop } from '../../engine/tools/index.ts';
+import { createA2aClient } from '../../providers/a2a/a2a-client.ts';
+import type { AgentCard } from '../../providers/a2a/agent-card.ts';
+import type { KnownTask, TaskReading } from '../../providers/a2a/task-reading.ts';
+import type { OutboundHttp } from '../../providers/http/outbound.ts';
+import { failureType, McpFailure } from '../../providers/mcp/mcp-failure.ts';
+import { visibleText } from '../../providers/mcp/visible-text.ts';
+import { type AgentCards, type ConfiguredAgent, errorTypeOf, type FoundCard, failureText } from './agent-cards.ts';
+import type { RemoteAgentStore } from './remote-agents.store.ts';
+import type { RemoteAgentTelemetry } from './remote-telemetry.ts';
+import { replyText } from './reply-text.ts';
+
+export interface RemoteWorkDeps {
+  readonly cards: AgentCards;
+  readonly store: Pick<RemoteAgentStore, 'pin'>;
+  readonly http: Pick<OutboundHttp, 'open'>;
+  readonly requestTimeoutMs: number;
+  readonly telemetry: RemoteAgentTelemetry;
+  readonly log: Pick<Logger, 'warn'>;
+}
+
+// An answer that a model could never read.
+const maxAnswerBytes = 16 * 1024 * 1024;
+const maxIdLength = 256;
+
+const stop = (text: string, cause?: unknown): ToolStop => {
+  const stopped = new ToolStop('failed', text);
+  if (cause !== undefined) stopped.cause = cause;
+  return stopped;
+};
+
+/** Equal for every execution of the same call, and known to nobody else. */
+const messageIdOf = (idempotencyKey: string): string =>
+  createHash('sha256').update(`a2a ${idempotencyKey}`).digest('hex').slice(0, 32);
+
+const told = (text: string): string => cutText(visibleText(text), maxIdLength);
+
+/** Why a task that is over has no answer; null: it has one. */
+const endText = (name: string, { state }: KnownTask): string | null => {
+  if (state === 'COMPLETED') return null;
+  if (state === 'INPUT_REQUIRED') return `Tool failed: ${name} asks for more, and nobody can answer it here`;
+  if (state === 'AUTH_REQUIRED') return `Tool failed: ${name} asks for a credential that nobody can give it here`;
+  if (state === 'REJECTED') return `Tool failed: ${name} has rejected the task`;
+  return state === 'CANCELED' ? `Tool failed: ${name} has canceled the task` : `Tool failed: ${name} has failed`;
+};
+
+const openSpan = ({ openSpan: open }: RemoteRequest, name: string, { url, protocol }: AgentCard) =>
+  open?.(
+    `a2a ${name}`,
+    {
+      'rpc.system': 'jsonrpc',
+      'acp.a2a.version': protocol,
+      'gen_ai.operation.name': 'invoke_agent',
+      'gen_ai.agent.name': name,
+      'server.address': url.hostname,
+      'server.port': url.port === '' ? (url.protocol === 'http:' ? 80 : 443) : Number(url.port),
+    },
+    'Client',
+  );
+
+/** Makes an agent of another system one that runs can call. */
+export const remoteAgentOf = (agent: ConfiguredAgent, deps: RemoteWorkDeps): RemoteAgent => {
+  const { name, pinning, timeoutMs } = agent;
+
+  /** Throws ToolStop where the card is not as its tenant's pin wants it. */
+  const admit = async (request: RemoteRequest, { card, hash }: FoundCard): Promise<void> => {
+    const pin = await deps.store.pin(request.tenantId, name);
+    if (pinning === 'Block' && pin === undefined) throw stop(`Tool failed: nobody has approved ${name}`);
+    const isSame = pin?.hash === hash;
+    if (pinning === 'Block' && !isSame) throw stop(`Tool failed: ${name} is not as it was approved`);
+    if (pinning === 'Warn' && pin !== undefined && !isSame)
+      deps.log.warn(
+        { requestId: request.requestId, runId: request.runId, remoteAgent: name, hash },
+        'A remote agent is called whose card is not as it was approved',
+      );
+    // A card may name any address; the credential was given for where the card is.
+    const isElsewhere = card.url.origin !== new URL(agent.cardUrl).origin;
+    if (agent.authorizationKey !== null && isElsewhere && !isSame)
+      throw stop(`Tool failed: nobody has approved where ${name} takes messages`);
+  };
+
+  const ask = async (request: RemoteRequest, card: AgentCard): Promise<TaskReading> => {
+    const client = createA2aClient({
+      http: deps.http,
+      card,
+      authorization: deps.cards.credentialOf(agent),
+      traceparent: request.traceparent,
+      maxBytes: maxAnswerBytes,
+      requestTimeoutMs: deps.requestTimeoutMs,
+      requested: (method, seconds, failure) => deps.telemetry.requested(name, method, seconds, errorTypeOf(failure)),
+    });
+    const span = openSpan(request, name, card);
+    let errorType: string | null = null;
+    let known: KnownTask | null = null;
+    try {
+      const reading = await client.ask({
+        text: request.message,
+        messageId: messageIdOf(request.idempotencyKey),
+        signal: request.signal,
+        timeoutMs,
+        told(task) {
+          known = task;
+          const { id, contextId, state } = task;
+          request.told({
+            agent: name,
+            taskId: told(id),
+            contextId: contextId === null ? null : told(contextId),
+            state,
+          });
+        },
+      });
+      // Nobody will answer it, so it need not wait.
+      if (reading.task?.state.endsWith('_REQUIRED') === true) void client.cancel(reading.task.id);
+      return reading;
+    } catch (error) {
+      errorType = errorTypeOf(error);
+      const task = known as KnownTask | null;
+      if (request.signal.aborted && task !== null) void client.cancel(task.id);
+      throw error;
+    } finally {
+      span?.close(errorType);
+    }
+  };
+
+  return {
+    name,
+    timeoutMs,
+    async answer(request) {
+      const { found, failure } = await deps.cards.current(agent);
+      if (found === null) throw stop(failure ?? `Tool failed: ${name} is not available`);
+      await admit(request, found);
+      let reading: TaskReading;
+      try {
+        reading = await ask(request, found.card);
+      } catch (error) {
+        if (!(error instanceof McpFailure)) throw error;
+        const { requestId, runId } = request;
+        deps.log.warn(
+          { requestId, runId, remoteAgent: name, error: failureType(error), err: error },
+          'A call of a remote agent failed',
+        );
+        throw stop(failureText(name, error), error);
+      }
+      const end = reading.task === null ? null : endText(name, reading.task);
+      if (end !== null) throw stop(end);
+      return replyText(reading.parts(), request.saveAttachment);
+    },
+  };
+};
