@@ -46,6 +46,7 @@ export const standInFor = ({ name }: Pick<RemoteAgent, 'name'>): CompiledAgent =
   webSearch: false,
   compaction: null,
   loop: null,
+  resources: [],
   maxIterations: null,
   hasMemory: false,
   hasModes: false,
