@@ -12,7 +12,7 @@ export const groupDescriptions: Readonly<Record<string, string>> = {
   schedules: 'jobs that come at their times: define them, start them, see when they come next',
   webhooks: 'who is told of events: subscriptions, deliveries, sending again',
   triggers: 'signed calls from outside that start agents',
-  a2a: 'agents of other systems that agents call: look, approve their cards',
+  a2a: 'agents of other systems: those that agents call, their cards, and any other by the address of its card',
   mcp: 'servers of the Model Context Protocol: define, look, approve what they list',
   rules: 'standing rules that approve calls in advance',
   tools: 'tools that agents may use',

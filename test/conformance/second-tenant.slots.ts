@@ -23,12 +23,12 @@ export interface Slot {
 }
 
 /**
- * No ids of the caller's tenant: labels of tenants, providers of the host, the closed set of retention targets, the address
+ * No ids of the caller's tenant: labels of tenants, providers and remote agents of the host, the closed set of retention targets, the address
  * of a trigger, which has its tenant in it and knows its callers by their signature, and the one that people come back to from
  * an authorization server, who are known by a state alone.
  */
 const nobodys =
-  /^\/api\/(?:(?:tenants|models|retention)\b|triggers\/\{tenantId\}|mcp-servers\/\{name\}\/oauth\/callback)/;
+  /^\/api\/(?:(?:tenants|models|retention|remote-agents)\b|triggers\/\{tenantId\}|mcp-servers\/\{name\}\/oauth\/callback)/;
 
 const kindOfParameter = (path: string, name: string): string | null => {
   if (/runId$/i.test(name) || /\/runs\/\{[ab]\}/.test(path)) return 'runs';

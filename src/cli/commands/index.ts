@@ -1,4 +1,5 @@
 import { type CommandHost, commandGroup } from '../command-host.ts';
+import { registerA2a } from './a2a.command.ts';
 import { registerAgents } from './agents.command.ts';
 import { registerApply } from './apply.command.ts';
 import { registerApprovals } from './approvals.command.ts';
@@ -72,6 +73,7 @@ export const registerCommands = (host: CommandHost): void => {
   registerJobsWatch(commandGroup(program, 'jobs'), host);
   registerSchedulesNext(commandGroup(program, 'schedules'), host);
   registerWebhooksListen(commandGroup(program, 'webhooks'), host);
+  registerA2a(commandGroup(program, 'a2a'), host);
   registerPolicy(commandGroup(program, 'policy'), host);
   registerTriggersSend(commandGroup(program, 'triggers'), host);
   registerKeysCreate(commandGroup(program, 'keys'), host);

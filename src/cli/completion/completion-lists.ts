@@ -79,6 +79,8 @@ const lists = {
     (await client.webhooks.list({ signal })).body.map(({ name, url }) => ({ value: name, note: url })),
   mcpServers: async ({ client, signal }) =>
     (await client.mcpServers.list({ signal })).body.map(({ name, endpoint }) => ({ value: name, note: endpoint })),
+  remoteAgents: async ({ client, signal }) =>
+    (await client.remoteAgents.list({ signal })).body.map(({ name, cardUrl }) => ({ value: name, note: cardUrl })),
   prompts: async ({ client, place, signal }) =>
     (await client.mcpServers.prompts({ params: { name: place.args[0] ?? '' }, signal })).body.map(
       ({ name, title }) => ({
@@ -146,6 +148,7 @@ const listOfArgument: Readonly<Record<string, ListName>> = {
   'jobs id': 'jobs',
   'schedules name': 'schedules',
   'webhooks name': 'webhooks',
+  'a2a name': 'remoteAgents',
   'mcp name': 'mcpServers',
   'mcp prompt': 'prompts',
   'triggers name': 'triggers',

@@ -100,7 +100,8 @@ export const remoteAgentOf = (agent: ConfiguredAgent, deps: RemoteWorkDeps): Rem
         messageId: messageIdOf(request.idempotencyKey),
         signal: request.signal,
         timeoutMs,
-        told(task) {
+        told({ task }) {
+          if (task === null) return;
           known = task;
           const { id, contextId, state } = task;
           request.told({

@@ -5,7 +5,7 @@ import { mediaType, readText, sleep } from '../mcp/http-channel.ts';
 import { McpFailure } from '../mcp/mcp-failure.ts';
 import { parseMessage, type RpcMessage } from '../mcp/wire/json-rpc.ts';
 import type { A2aVersion, AgentCard } from './agent-card.ts';
-import { createTaskReading, type KnownTask, type TaskReading } from './task-reading.ts';
+import { createTaskReading, type TaskReading } from './task-reading.ts';
 
 type Method = 'send' | 'stream' | 'get' | 'cancel';
 
@@ -34,8 +34,8 @@ export interface Conversation {
   readonly messageId: string;
   readonly signal: AbortSignal;
   readonly timeoutMs: number;
-  /** Each time something new is known of the task. */
-  readonly told: (task: KnownTask) => void;
+  /** Each time the other side has said something. */
+  readonly told: (reading: TaskReading) => void;
 }
 
 // Of an answer that is no success only the number counts.
@@ -137,13 +137,20 @@ export const createA2aClient = (deps: A2aClientDeps) => {
   const request = (method: Method, params: unknown, limits: Parameters<typeof open>[2]) =>
     measured(method, async () => fromDocument(await open(method, params, limits)));
 
+  const of = async (method: 'get' | 'cancel', id: string): Promise<TaskReading> => {
+    const reading = createTaskReading();
+    if (!reading.take(await request(method, { id }, { timeoutMs: deps.requestTimeoutMs })))
+      throw new McpFailure('broken');
+    return reading;
+  };
+
   const message = ({ text, messageId }: Conversation) =>
     isLegacy
       ? { kind: 'message', messageId, role: 'user', parts: [{ kind: 'text', text }] }
       : { messageId, role: 'ROLE_USER', parts: [{ text }] };
   const take = (reading: TaskReading, result: Readonly<Record<string, unknown>>, { told }: Conversation): void => {
     if (!reading.take(result)) throw new McpFailure('broken');
-    if (reading.task !== null) told(reading.task);
+    told(reading);
   };
 
   const send = async (reading: TaskReading, conversation: Conversation): Promise<void> => {
@@ -209,6 +216,10 @@ export const createA2aClient = (deps: A2aClientDeps) => {
       await watch(reading, conversation);
       return reading;
     },
+    /** A task as it is now. */
+    look: (taskId: string): Promise<TaskReading> => of('get', taskId),
+    /** Ends a task; as it is then. */
+    end: (taskId: string): Promise<TaskReading> => of('cancel', taskId),
     /** Asks the other side to end a task. Whether it hears of it has no bearing on whoever has stopped waiting. */
     async cancel(taskId: string): Promise<void> {
       await request('cancel', { id: taskId }, { timeoutMs: cancelTimeoutMs }).catch(() => undefined);

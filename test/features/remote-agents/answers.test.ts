@@ -42,7 +42,11 @@ forEachServiceInFile('MCP-58 a file in an answer becomes an attachment of the ru
     { text: 'Look: ' },
     { raw: png.toString('base64'), filename: 'dot.png', mediaType: 'image/png' },
     { kind: 'file', file: { bytes: png.toString('base64'), name: '../../etc/passwd', mimeType: 'image/png' } },
-    { raw: Buffer.from([0x4d, 0x5a, 0, 1, 0, 255]).toString('base64'), filename: 'x.exe', mediaType: 'application/x-msdownload' },
+    {
+      raw: Buffer.from([0x4d, 0x5a, 0, 1, 0, 255]).toString('base64'),
+      filename: 'x.exe',
+      mediaType: 'application/x-msdownload',
+    },
   ];
   const partner = await rawAgent(t, () => ({ task: task('COMPLETED', { artifacts: [{ artifactId: 'a', parts }] }) }));
   const app = await open(remoteSetup(partner.cardUrl));

@@ -1,0 +1,64 @@
+import assert from 'node:assert/strict';
+import { test } from 'node:test';
+import { artifact, cardOf, rawAgent, task } from '../features/remote-agents/remote-world.ts';
+import { createFolder, helloAgent } from './support.ts';
+
+const token = 'token-of-this-service-0123456789';
+
+test('A2A-12 acp a2a calls an agent by the address of its card: our own, and any other', async (t) => {
+  const folder = createFolder(t);
+  folder.write('agents/hello.yaml', helloAgent);
+  const { url } = await folder.serve([
+    '--set',
+    `Host:AuthToken=${token}`,
+    '--set',
+    'Host:Agents:0=./agents',
+    '--set',
+    'Host:A2A:Agents:0=hello',
+  ]);
+  const card = `${url}/a2a/hello/.well-known/agent-card.json`;
+  const a2a = (args: readonly string[], secret = `Bearer ${token}`) =>
+    folder.acp(['a2a', ...args], { env: secret === '' ? {} : { A2A_AUTHORIZATION: secret } });
+
+  const shown = await a2a(['card', card, '--json']);
+  assert.equal(shown.code, 0, shown.stderr);
+  assert.equal(
+    (JSON.parse(shown.stdout) as { supportedInterfaces: { url: string }[] }).supportedInterfaces[0]?.url,
+    `${url}/a2a/hello`,
+  );
+  for (const how of ['send', 'stream']) {
+    const { code, stdout, stderr } = await a2a([how, card, 'Hello', '--message-id', 'm-1']);
+    assert.equal(code, 0, stderr);
+    assert.match(stdout, /^\S.*\n$/);
+    assert.match(stderr, /COMPLETED · task [0-9a-f-]{36}/);
+  }
+  const sent = JSON.parse((await a2a(['send', card, 'Hello', '--message-id', 'm-1', '--json'])).stdout) as {
+    readonly taskId: string;
+    readonly state: string;
+  };
+  const got = JSON.parse((await a2a(['get', card, sent.taskId, '--json'])).stdout) as typeof sent;
+  assert.deepEqual(got, sent);
+  const canceled = await a2a(['cancel', card, sent.taskId]);
+  assert.equal(canceled.code, 7);
+  assert.match(canceled.stderr, /It answered -32002\./);
+
+  const refused = await a2a(['card', card], '');
+  assert.match(refused.stderr, /wants a credential: set A2A_AUTHORIZATION/);
+  assert.match((await a2a(['card', 'ftp://nowhere'])).stderr, /none/);
+  const lists = await folder.acp(['a2a', 'list', '--json', '--url', url], { env: { ACP_TOKEN: token } });
+  assert.deepEqual(JSON.parse(lists.stdout), []);
+
+  const elsewhere = await rawAgent(t, () => ({ task: task('COMPLETED') }));
+  const partner = await rawAgent(t, ({ method }) => {
+    if (method === 'SendMessage') return { task: task('FAILED', { artifacts: [artifact('broken\u001b[2J')] }) };
+    return task('CANCELED');
+  });
+  const failed = await a2a(['send', partner.cardUrl, 'Hello']);
+  assert.equal(failed.code, 1);
+  assert.ok(!failed.stdout.includes('\u001b'));
+  assert.match((await a2a(['cancel', partner.cardUrl, 'task-1'])).stdout, /CANCELED/);
+  partner.card = cardOf(`${elsewhere.url}/a2a`);
+  assert.match((await a2a(['send', partner.cardUrl, 'Hello'])).stderr, /credential of .* is not sent/);
+  assert.equal(elsewhere.received.length, 0);
+  assert.equal((await a2a(['send', partner.cardUrl, 'Hello'], '')).code, 0);
+});
