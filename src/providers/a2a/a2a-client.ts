@@ -1,7 +1,8 @@
 import type { OpenedResponse, OutboundHttp } from '../http/outbound.ts';
 import { OutboundError } from '../http/outbound-error.ts';
 import { readEvents } from '../mcp/event-messages.ts';
-import { mediaType, readText, sleep } from '../mcp/http-channel.ts';
+import { mediaType, readText } from '../mcp/http-channel.ts';
+import { sleep } from '../mcp/sleep.ts';
 import { McpFailure } from '../mcp/mcp-failure.ts';
 import { parseMessage, type RpcMessage } from '../mcp/wire/json-rpc.ts';
 import type { A2aVersion, AgentCard } from './agent-card.ts';
