@@ -42,6 +42,7 @@ const callFor = (run: ActiveRun, ports: ModelPorts, prompt: ModelPrompt, withToo
     responseFormat: binding.responseFormat,
     settings: binding.settings,
     ...(run.plan.agent.webSearch ? { webSearch: webSearchOf(run, ports) } : {}),
+    ...(binding.vectors === undefined ? {} : { vectors: binding.vectors }),
     parallelToolCalls: binding.allowConcurrentToolCalls,
     signal: run.signal,
     callNumber: run.modelCalls,
