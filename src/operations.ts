@@ -10,7 +10,11 @@ import { judgeOperations } from './features/judges/judges.operations.ts';
 import { mcpEndpointOperations } from './features/mcp-endpoint/mcp-endpoint.operations.ts';
 import { mcpServerOperations } from './features/mcp-servers/mcp-servers.operations.ts';
 import { modelOperations } from './features/models/models.operations.ts';
-import { chatCompletionOperations, openAiModelOperations } from './features/openai/openai.operations.ts';
+import {
+  chatCompletionOperations,
+  embeddingOperations,
+  openAiModelOperations,
+} from './features/openai/openai.operations.ts';
 import { conversationOperations, responseOperations } from './features/openai/responses.operations.ts';
 import { diagnosticsOperations } from './features/platform/diagnostics.operations.ts';
 import { metaOperations } from './features/platform/meta.operations.ts';
@@ -72,6 +76,7 @@ export const operations = {
   dataSubjects: dataSubjectOperations,
   openAiModels: openAiModelOperations,
   chatCompletions: chatCompletionOperations,
+  embeddings: embeddingOperations,
   responses: responseOperations,
   conversations: conversationOperations,
   diagnostics: diagnosticsOperations,

@@ -108,6 +108,7 @@ export const composeExecution = async (foundation: Foundation) => {
     references,
     codeAgents,
     exposesModels: Host.OpenAiCompat.ExposeModels,
+    exposedModels: Host.OpenAiCompat.Models,
     history: ({ tenantId, principal }, sessionId) => sessions.historyFor(tenantId, sessionId, principal),
     skills: skills.agentSkills,
     remoteTools: mcpServers.tools,

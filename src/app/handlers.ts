@@ -183,6 +183,7 @@ export const apiHandlers = (parts: HandlerParts): ApiHandlers<typeof operations>
     audit: auditFeature({ ...base, signingKeyFile: opened.signingKeyFile, shared: opened.shared }).handlers,
     openAiModels: openAi.models,
     chatCompletions: openAi.chatCompletions,
+    embeddings: openAi.embeddings,
     responses: openAi.responses,
     conversations: openAi.conversations,
     diagnostics: diagnosticsOf(parts),

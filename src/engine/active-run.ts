@@ -181,6 +181,8 @@ export class ActiveRun {
   partialText = '';
   /** True while no model call may be answered from the response cache: attachments, live replays, repairs. */
   bypassesCache = false;
+  /** The newest message of a model came from the response cache. */
+  isFromCache = false;
   usage: ModelUsage = unreportedUsage;
   cost: CostMicros | null = null;
   target: CompiledTarget;

@@ -5,6 +5,7 @@ import type {
   ModelProvider,
   ModelResponseFormat,
   ModelTool,
+  VectorRequest,
 } from '../providers/models/model-provider.ts';
 import { RunFailure } from './run-failure.ts';
 import type { RegisteredTool } from './tools/index.ts';
@@ -29,6 +30,8 @@ export interface CompiledBinding extends CompiledTarget {
   readonly allowConcurrentToolCalls: boolean;
   /** How old the answer to an equal call may be; null: every call reaches the model. */
   readonly responseCacheMs: number | null;
+  /** Its run asks for vectors in place of an answer. */
+  readonly vectors?: VectorRequest;
 }
 
 export type CompactionStrategy =

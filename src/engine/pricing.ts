@@ -38,6 +38,10 @@ const micros = (price: number | null | undefined): number | null =>
 const own = <T>(members: Readonly<Record<string, T>>, name: string): T | undefined =>
   Object.hasOwn(members, name) ? members[name] : undefined;
 
+/** Nothing is written by a model that makes embeddings, so that a price for that is not missing. */
+const withoutOutput = (prices: UnitPrices, catalog: ModelCatalogEntry | null): UnitPrices =>
+  catalog?.supportsEmbeddings === true && prices.output === null ? { ...prices, output: 0 } : prices;
+
 export const createPriceList = (
   currency: string | null,
   configured: Readonly<Record<string, Readonly<Record<string, ConfiguredPrice>>>>,
@@ -45,20 +49,26 @@ export const createPriceList = (
   currency,
   pricesOf(provider, model, catalog) {
     if (catalog !== null && (catalog.inputCostPerMillionTokens !== null || catalog.outputCostPerMillionTokens !== null))
-      return {
-        input: micros(catalog.inputCostPerMillionTokens),
-        output: micros(catalog.outputCostPerMillionTokens),
-        cachedInput: micros(catalog.cachedInputCostPerMillionTokens),
-        source: 'Catalog',
-      };
+      return withoutOutput(
+        {
+          input: micros(catalog.inputCostPerMillionTokens),
+          output: micros(catalog.outputCostPerMillionTokens),
+          cachedInput: micros(catalog.cachedInputCostPerMillionTokens),
+          source: 'Catalog',
+        },
+        catalog,
+      );
     const price = own(own(configured, provider) ?? {}, model);
     if (price === undefined) return unknownPrices;
-    return {
-      input: micros(price.Input),
-      output: micros(price.Output),
-      cachedInput: micros(price.CachedInput),
-      source: 'Configuration',
-    };
+    return withoutOutput(
+      {
+        input: micros(price.Input),
+        output: micros(price.Output),
+        cachedInput: micros(price.CachedInput),
+        source: 'Configuration',
+      },
+      catalog,
+    );
   },
 });
 

@@ -23,6 +23,7 @@ describe('the command line', () => {
         'openAiModels.list',
         'openAiModels.get',
         'chatCompletions.create',
+        'embeddings.create',
         'responses.create',
         'responses.get',
         'responses.remove',

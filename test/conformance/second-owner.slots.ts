@@ -22,6 +22,7 @@ export const refusals: Readonly<Record<string, readonly [status: number, code: s
 /** Of operations that name the agent in the body. */
 const bodiesOfNobody: Readonly<Record<string, Body>> = {
   'chatCompletions.create': { model: 'no-such-agent', messages: [{ role: 'user', content: 'x' }] },
+  'embeddings.create': { model: 'no-such-agent', input: 'x' },
   'responses.create': { model: 'no-such-agent', input: 'x' },
 };
 

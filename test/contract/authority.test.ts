@@ -54,6 +54,7 @@ const bodies: Readonly<Record<string, unknown>> = {
   'emergency.resume': { scope: 'Agent', agentName: 'nobody' },
   'triggers.save': { targetName: 'nobody', secretConfigurationKey: 'Service:TriggerSecrets:made' },
   'chatCompletions.create': { model: 'nobody', messages: [{ role: 'user', content: 'Hello' }] },
+  'embeddings.create': { model: 'nobody', input: 'Hello' },
   'responses.create': { model: 'nobody', input: 'Hello' },
   'conversations.create': {},
   'conversations.update': { metadata: {} },

@@ -28,6 +28,45 @@ const mustExist = (key: string, pick: (config: Config) => string | null): Check 
   },
 });
 
+/** Models as callers name them once they are exposed, and whether they answer. */
+const exposedModels = (config: Config): ReadonlyMap<string, { readonly answers: boolean }> => {
+  const models = new Map<string, { readonly answers: boolean }>();
+  for (const { names, models: listed, defaultModel } of providerConnections(config))
+    for (const name of names) {
+      if (defaultModel !== null) models.set(`${name}/${defaultModel}`, { answers: true });
+      for (const { Name, SupportsEmbeddings } of listed)
+        models.set(`${name}/${Name}`, { answers: !SupportsEmbeddings });
+    }
+  return models;
+};
+
+const exposedModelProblems = (config: Config): readonly { readonly key: string; readonly message: string }[] => {
+  const known = exposedModels(config);
+  return Object.entries(config.Host.OpenAiCompat.Models).flatMap(([provider, models]) =>
+    Object.entries(models).flatMap(([model, { Fallbacks }]) => {
+      const name = `${provider}/${model}`;
+      const key = `Host:OpenAiCompat:Models:${provider}:${model}`;
+      if (known.get(name)?.answers !== true)
+        return [
+          { key, message: `expected a model that ${provider} lists or has as its default one, and that answers` },
+        ];
+      return Fallbacks.flatMap((fallback, index) => {
+        const at = `${key}:Fallbacks:${index}`;
+        if (fallback === name)
+          return [{ key: at, message: 'expected another model than the one that it stands in for' }];
+        return known.get(fallback)?.answers === true
+          ? []
+          : [
+              {
+                key: at,
+                message: 'expected provider/model of a configured provider that lists the model, which answers',
+              },
+            ];
+      });
+    }),
+  );
+};
+
 export const providerChecks: readonly Check[] = [
   {
     keys: ['Service:Providers'],
@@ -54,6 +93,12 @@ export const providerChecks: readonly Check[] = [
             : [];
         }),
       ),
+  },
+  {
+    // A name that nothing stands for would leave a model without the fallbacks that its operator counts on.
+    keys: ['Host:OpenAiCompat:Models', 'Service:Providers'],
+    severity: 'error',
+    run: exposedModelProblems,
   },
   mustExist('Service:UtilityModel:Provider', ({ Service }) => Service.UtilityModel.Provider),
   {

@@ -11,7 +11,7 @@ export interface ProviderConnection {
   readonly apiKey: string | null;
   /** Its `DefaultModel` or `DefaultDeployment`. */
   readonly defaultModel: string | null;
-  readonly models: readonly { readonly Name: string }[];
+  readonly models: readonly { readonly Name: string; readonly SupportsEmbeddings: boolean }[];
 }
 
 // Sections of which there is one, with the names of their providers.

@@ -87,7 +87,12 @@ export const createAgentVariants = ({ catalog, store, source, models, references
       if (version === null && modelProvider === null && modelId === null) return source.compile(tenantId, name, trace);
       const { agent: original, reached } = await find(tenantId, name, version);
       const { model } = original.content;
-      const binding = { ...model, provider: modelProvider ?? model.provider, model: modelId ?? model.model };
+      const chosen = { provider: modelProvider ?? model.provider, model: modelId ?? model.model };
+      // What stood in for the model may be the one that is chosen now.
+      const fallbacks = model.fallbacks.filter(
+        (fallback) => fallback.provider !== chosen.provider || fallback.model !== chosen.model,
+      );
+      const binding = { ...model, ...chosen, fallbacks };
       const subject = { ...original, content: { ...original.content, model: binding } };
       const { agent, findings } = compileAgent(
         subject,

@@ -12,11 +12,42 @@ export interface ExposedModel {
   readonly provider: string;
 }
 
+/** What the configuration sets for one model. */
+export interface ExposedModelSettings {
+  /** As `provider/model`. */
+  readonly Fallbacks: readonly string[];
+  /** Milliseconds. */
+  readonly CacheLifetime: number | null;
+}
+
 export interface ExposedModelDeps {
   readonly references: AgentReferences;
   /** False: there is no agent of such a name. */
   readonly exposesModels: boolean;
+  /** By provider and model. */
+  readonly exposedModels: Readonly<Record<string, Readonly<Record<string, ExposedModelSettings>>>>;
 }
+
+/** Model names are free text, so a name that every object has must not be found. */
+const own = <T>(members: Readonly<Record<string, T>> | undefined, name: string): T | undefined =>
+  members !== undefined && Object.hasOwn(members, name) ? members[name] : undefined;
+
+const referenceIn = (name: string) => {
+  const slash = name.indexOf('/');
+  return { provider: name.slice(0, slash), model: name.slice(slash + 1) };
+};
+
+/** The binding of a definition that says what the configuration does. */
+const bindingOf = (provider: string, model: string, settings: ExposedModelSettings | undefined) => ({
+  provider,
+  model,
+  ...(settings === undefined
+    ? {}
+    : {
+        fallbacks: settings.Fallbacks.map(referenceIn),
+        responseCache: settings.CacheLifetime === null ? null : { enabled: true, lifetimeMs: settings.CacheLifetime },
+      }),
+});
 
 const modelsOf = ({ catalog, defaultModel }: ModelProvider): string[] => [
   ...new Set([...catalog.map(({ name }) => name), ...(defaultModel === null ? [] : [defaultModel])]),
@@ -26,14 +57,15 @@ const modelsOf = ({ catalog, defaultModel }: ModelProvider): string[] => [
  * Models as agents that nobody has defined: `provider/model`, without instructions and tools. They are those that the configuration
  * names, and fixed until restart as agents of code are.
  */
-export const createExposedModels = ({ references, exposesModels }: ExposedModelDeps) => {
+export const createExposedModels = ({ references, exposesModels, exposedModels }: ExposedModelDeps) => {
   const { providers, allowsProvider } = references;
   const models = new Map<string, ExposedModel>();
   const agents = new Map<string, CompiledAgent>();
   for (const provider of exposesModels ? providers.list() : [])
     for (const model of modelsOf(provider)) {
       const name = `${provider.name}/${model}`;
-      const content = agentContent({ name, model: { provider: provider.name, model } });
+      const settings = own(own(exposedModels, provider.name), model);
+      const content = agentContent({ name, model: bindingOf(provider.name, model, settings) });
       const { agent } = compileAgent(
         { content, version: 1, origin: 'code', isModel: true },
         { agents: new Map(), skills: new Map() },

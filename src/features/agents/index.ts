@@ -69,7 +69,7 @@ export interface AgentsDeps
   extends Omit<EstimateDeps, 'source'>,
     Pick<AgentServiceDeps, 'audit' | 'prefix' | 'now'>,
     Pick<AgentSourceDeps, 'skills' | 'references' | 'telemetry'>,
-    Pick<ExposedModelDeps, 'exposesModels'> {
+    Pick<ExposedModelDeps, 'exposesModels' | 'exposedModels'> {
   readonly storage: Storage;
   readonly state: Pick<InstanceState, 'entries'>;
   readonly codeAgents: CodeAgents;

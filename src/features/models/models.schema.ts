@@ -13,6 +13,9 @@ const ModelDescriptor = Type.Object(
     supportsTools: Type.Boolean(),
     supportsReasoning: Type.Boolean(),
     supportsStructuredOutput: nullable(Type.Boolean()),
+    supportsEmbeddings: Type.Optional(
+      Type.Boolean({ description: 'Makes embeddings, and no answers; absent: it answers' }),
+    ),
     inputCostPerMillionTokens: amount(),
     outputCostPerMillionTokens: amount(),
     cachedInputCostPerMillionTokens: amount(),

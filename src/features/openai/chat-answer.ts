@@ -77,6 +77,7 @@ export const chatCompletion = (run: ActiveRun, { output, finishReason, usage }: 
         finish_reason: chatFinish(finishReason),
       },
     ],
+    ...(run.isFromCache ? { from_cache: true } : {}),
     usage: chatUsage(usage),
   };
 };

@@ -22,6 +22,7 @@ const messageBreak = '\n\n';
 export const chatFrames = (head: ChatHead, { includeUsage, holdsText }: ChatFrameOptions): FrameTranslator => {
   const common = `{"id":${JSON.stringify(head.id)},"object":"chat.completion.chunk","created":${head.created},"model":${JSON.stringify(head.model)},"choices":`;
   const usageOfOthers = includeUsage ? ',"usage":null}' : '}';
+  let isFromCache = false;
   let sent = '';
   let messageId = '';
   let hasText = false;
@@ -30,7 +31,7 @@ export const chatFrames = (head: ChatHead, { includeUsage, holdsText }: ChatFram
   const data = (text: string): Frame => ({ event: '', data: text });
   const chunk = (delta: Delta, finish: string | null = null): Frame =>
     data(
-      `${common}[{"index":0,"delta":${JSON.stringify(delta)},"logprobs":null,"finish_reason":${JSON.stringify(finish)}}]${usageOfOthers}`,
+      `${common}[{"index":0,"delta":${JSON.stringify(delta)},"logprobs":null,"finish_reason":${JSON.stringify(finish)}}]${finish !== null && isFromCache ? ',"from_cache":true' : ''}${usageOfOthers}`,
     );
   const error = (told: object): Frame[] => [data(JSON.stringify({ error: told }))];
 
@@ -66,8 +67,11 @@ export const chatFrames = (head: ChatHead, { includeUsage, holdsText }: ChatFram
           const { messageId: id, text } = membersOf(frame);
           return say(id, text ?? '');
         }
-        case 'message.completed':
-          return holdsText ? [] : rest(membersOf(frame));
+        case 'message.completed': {
+          const event = membersOf(frame);
+          isFromCache = event.fromCache === true;
+          return holdsText ? [] : rest(event);
+        }
         case 'client-tool.requested': {
           const { callId, toolName, arguments: args } = membersOf(frame);
           calls += 1;

@@ -94,6 +94,9 @@ export const ChatCompletion = Type.Object(
         finish_reason: Type.String(),
       }),
     ),
+    from_cache: Type.Optional(
+      Type.Literal(true, { description: 'The answer came from the response cache: no provider was asked' }),
+    ),
     usage: nullable(ChatUsage),
   },
   { title: 'ChatCompletion' },
@@ -118,6 +121,7 @@ export const ChatCompletionChunk = Type.Object(
         finish_reason: nullable(Type.String()),
       }),
     ),
+    from_cache: Type.Optional(Type.Literal(true)),
     usage: Type.Optional(nullable(ChatUsage)),
   },
   { title: 'ChatCompletionChunk', description: 'The stream ends with the data `[DONE]`' },

@@ -4,6 +4,7 @@ import type { Storage } from '../../db/storage.ts';
 import type { SessionsFeature } from '../sessions/index.ts';
 import { type ChatServiceDeps, chatService } from './chat.service.ts';
 import { type ConversationServiceDeps, conversationService } from './conversations.service.ts';
+import { type EmbeddingServiceDeps, embeddingService } from './embeddings.service.ts';
 import { createGivenMessages } from './given-messages.ts';
 import { createGivenFiles, type GivenFileDeps } from './given-parts.ts';
 import { type ModelServiceDeps, modelService } from './models.service.ts';
@@ -15,6 +16,7 @@ import { responseStore } from './responses.store.ts';
 
 export interface OpenAiDeps
   extends Omit<ChatServiceDeps, 'given' | 'telemetry'>,
+    Omit<EmbeddingServiceDeps, 'telemetry'>,
     Pick<ModelServiceDeps, 'agents' | 'exposed'>,
     Pick<ConversationServiceDeps, 'authorization'>,
     Omit<ResponseServiceDeps, 'store' | 'items' | 'sessions'> {
@@ -43,6 +45,7 @@ export const openAiFeature = (deps: OpenAiDeps) => {
   return {
     models: modelService({ agents: deps.agents, exposed: deps.exposed, startedAt: deps.now() }),
     chatCompletions: chatService(base),
+    embeddings: embeddingService(base),
     responses: {
       ...responseService(base),
       ...responseStart({

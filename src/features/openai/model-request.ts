@@ -3,6 +3,7 @@ import { isRecord } from '../../contract/record.ts';
 import type { Json } from '../../contract/schema.ts';
 import type { CompiledAgent, CompiledTool } from '../../engine/compiled-agent.ts';
 import { isServiceToolName, readForeignSchema, registeredTool } from '../../engine/tools/index.ts';
+import { refused } from './request.rules.ts';
 
 /* What a request decides where it names a model: there is no definition that has decided it before. */
 
@@ -24,8 +25,9 @@ const effortIn = (value: unknown, path: string): string | null => {
   return value;
 };
 
-/** The sampling of a request in the place of the provider's own. */
+/** The sampling of a request in the place of the provider's own. A model that makes vectors is refused: it answers nothing. */
 export const sampledModel = (agent: CompiledAgent, body: object): CompiledAgent => {
+  if (agent.model.catalog?.supportsEmbeddings === true) throw refused('model', 'makes embeddings, and no answers');
   const members = body as Readonly<Record<string, unknown>>;
   const { reasoning } = members;
   const inObject = isRecord(reasoning) ? reasoning['effort'] : undefined;

@@ -3,7 +3,7 @@ import { Span } from '../../core/telemetry/span.ts';
 import type { Telemetry } from '../../core/telemetry/telemetry.ts';
 import type { ActiveRun, RunOutcome } from '../../engine/active-run.ts';
 
-type OperationName = 'chat' | 'invoke_agent';
+type OperationName = 'chat' | 'invoke_agent' | 'embeddings';
 
 /** What is told of requests of this API: on the request's own span, which the run's is a child of, and as metrics. */
 export const createOpenAiTelemetry = ({ metrics }: Pick<Telemetry, 'metrics'>) => {

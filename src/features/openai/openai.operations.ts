@@ -1,6 +1,7 @@
 import Type from 'typebox';
 import { defineOperations } from '../../contract/operation.ts';
 import { ChatCompletion, ChatCompletionChunk, ChatCompletionRequest } from './chat.schema.ts';
+import { EmbeddingList, EmbeddingRequest } from './embeddings.schema.ts';
 import { OpenAiModel, OpenAiModelList } from './openai.schema.ts';
 import {
   idempotencyHeaders,
@@ -52,6 +53,20 @@ export const chatCompletionOperations = defineOperations({
     maxBodyBytes: maxRequestBytes,
     responses: { 200: ChatCompletion },
     stream: ChatCompletionChunk,
+    errors: startErrors,
+  },
+});
+
+export const embeddingOperations = defineOperations({
+  create: {
+    ...startRun,
+    path: '/v1/embeddings',
+    summary: 'OpenAI API: make vectors of texts with an embedding model',
+    description:
+      'Only with `Host:OpenAiCompat:ExposeModels`, and of models that a provider lists with `SupportsEmbeddings`. The texts are the message of a run, and the vectors are kept nowhere.',
+    body: EmbeddingRequest,
+    maxBodyBytes: maxRequestBytes,
+    responses: { 200: EmbeddingList },
     errors: startErrors,
   },
 });

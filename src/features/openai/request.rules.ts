@@ -11,7 +11,8 @@ export interface SharedRequest {
   readonly stream?: boolean | null | undefined;
 }
 
-const refused = (path: string, message: string): AcpError =>
+/** What is asked for is not offered here, or not of this model. */
+export const refused = (path: string, message: string): AcpError =>
   new AcpError('unsupported-parameter', `${path} ${message}.`, { details: { errors: [{ path, message }] } });
 
 type Given = (value: unknown) => boolean;

@@ -7,7 +7,7 @@ import { type FrameTranslator, failureOf, membersOf, type RunEventMembers } from
 /** What a response says from its beginning to its end. */
 export type ResponseHead = Omit<
   OpenAiResponse,
-  'status' | 'output' | 'usage' | 'error' | 'incomplete_details' | 'completed_at'
+  'status' | 'output' | 'usage' | 'error' | 'incomplete_details' | 'completed_at' | 'from_cache'
 >;
 
 const responseUsage = (usage: ModelUsage | null): ResponseUsage | null =>
@@ -88,7 +88,7 @@ export class ResponseEvents implements FrameTranslator {
         this.#delta(membersOf(frame));
         return;
       case 'message.completed':
-        this.#completed(membersOf(frame));
+        this.#told(membersOf(frame));
         return;
       case 'tool.invoking':
         this.#invoking(membersOf(frame));
@@ -103,6 +103,12 @@ export class ResponseEvents implements FrameTranslator {
       default:
         this.#end(frame);
     }
+  }
+
+  #told(event: RunEventMembers): void {
+    if (event.fromCache === true) this.#response.from_cache = true;
+    else delete this.#response.from_cache;
+    this.#completed(event);
   }
 
   #emit(type: string, members: object): void {

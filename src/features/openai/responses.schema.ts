@@ -103,6 +103,9 @@ export const OpenAiResponse = Type.Object(
     model: Type.String(),
     output: Type.Array(OpenAiItem),
     usage: nullable(ResponseUsage),
+    from_cache: Type.Optional(
+      Type.Literal(true, { description: 'The answer came from the response cache: no provider was asked' }),
+    ),
     conversation: nullable(Type.Object({ id: Type.String() })),
     previous_response_id: nullable(Type.String()),
     instructions: Type.Null(),

@@ -11,6 +11,8 @@ export interface RunEventMembers {
   /** Null: the parts of messages are stored without it. */
   readonly text: string | null;
   readonly finishReason: string | null;
+  /** Of a message that was answered from the response cache. */
+  readonly fromCache?: true;
   readonly callId: string;
   readonly toolCallId: string;
   readonly toolName: string;

@@ -140,6 +140,11 @@ export const replayService = (deps: ReplayServiceDeps): Pick<Handlers<typeof rep
       modelId: body.modelId ?? null,
     };
     const agent = await deps.variants.compile(tenantId, source.agent_name, change, context.trace ?? null);
+    if (agent.model.catalog?.supportsEmbeddings === true)
+      throw new AcpError(
+        'replay-not-supported',
+        `The model of agent "${agent.name}" makes embeddings, which are kept nowhere.`,
+      );
     const parameters = agent.resolveParameters(recorded.context.parameters);
     assertToolsAllow(agent, mode);
     const replay = await replayOf(source, mode);

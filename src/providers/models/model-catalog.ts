@@ -10,6 +10,7 @@ const entry = (settings: ModelEntrySettings): ModelCatalogEntry => ({
   supportsTools: settings.SupportsTools ?? true,
   supportsReasoning: settings.SupportsReasoning ?? false,
   supportsStructuredOutput: settings.SupportsStructuredOutput ?? null,
+  ...(settings.SupportsEmbeddings === true && { supportsEmbeddings: true }),
   inputCostPerMillionTokens: settings.InputCostPerMillionTokens ?? null,
   outputCostPerMillionTokens: settings.OutputCostPerMillionTokens ?? null,
   cachedInputCostPerMillionTokens: settings.CachedInputCostPerMillionTokens ?? null,

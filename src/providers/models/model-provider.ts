@@ -45,6 +45,16 @@ export interface ModelCall {
   readonly traceparent?: string | null;
   /** Told while the call waits for the other side; absent: nobody measures it. */
   readonly wire?: WireClock;
+  /** Vectors are asked for in place of an answer, one for each text of the prompt; only of a provider that `makesVectors`. */
+  readonly vectors?: VectorRequest;
+}
+
+/** What is asked of an embedding model. */
+export interface VectorRequest {
+  /** Null: as many as the model has. */
+  readonly dimensions: number | null;
+  /** Called once the provider has answered: they are part of no message and kept nowhere. */
+  readonly take: (vectors: readonly (readonly number[])[]) => void;
 }
 
 /** Measures waits. Each `enter` is followed by one `leave`. */
@@ -129,6 +139,8 @@ export interface ModelCatalogEntry {
   readonly supportsTools: boolean;
   readonly supportsReasoning: boolean;
   readonly supportsStructuredOutput: boolean | null;
+  /** It makes embeddings, and no answers; absent: it answers. */
+  readonly supportsEmbeddings?: true;
   readonly inputCostPerMillionTokens: number | null;
   readonly outputCostPerMillionTokens: number | null;
   readonly cachedInputCostPerMillionTokens: number | null;
@@ -152,13 +164,15 @@ export interface ModelProvider {
   readonly catalog: readonly ModelCatalogEntry[];
   /** Whether the provider has a web search of its own for a model; absent: it has none. */
   readonly searchesWeb?: (model: string) => boolean;
+  /** Its embedding models can be called; absent: it has none that the service could speak to. */
+  readonly makesVectors?: true;
   /** Asks which models there are, with the global credential. Never rejects; absent: there is no such list. */
   listModels?(signal: AbortSignal): Promise<ModelListAnswer>;
   /** The provider's own limit for a call in milliseconds; null: none. */
   readonly timeoutMs?: number | null;
   /** A streamed call. Lazy: nothing is sent before the first read. Throws ModelCallError only. */
   stream(call: ModelCall): AsyncIterable<ModelPart>;
-  /** The same call answered at once; parts in the same order and with the same rules. */
+  /** The same call answered at once; parts in the same order and with the same rules. One for vectors is answered here alone. */
   generate(call: ModelCall): Promise<readonly ModelPart[]>;
 }
 

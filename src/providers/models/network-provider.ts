@@ -1,4 +1,5 @@
 import { directStream } from './chat-completions/direct.stream.ts';
+import { libraryVectors } from './embeddings.ts';
 import { libraryAnswer, libraryStream } from './library-calls.ts';
 import { fetchModelList } from './model-list.ts';
 import type { ModelProvider } from './model-provider.ts';
@@ -15,6 +16,7 @@ export const networkProvider = (surface: Surface, deps: NetworkDeps): ModelProvi
     defaultModel: surface.defaultModel,
     catalog: surface.catalog,
     ...(surface.webSearch !== undefined && { searchesWeb: surface.webSearch.has }),
+    ...(surface.loadEmbedder !== undefined && { makesVectors: true }),
     timeoutMs: surface.timeoutMs,
     // Without a credential nothing is asked: the answer is known.
     listModels: async (signal) =>
@@ -22,6 +24,7 @@ export const networkProvider = (surface: Surface, deps: NetworkDeps): ModelProvi
         ? fetchModelList(deps.pool, surface.modelList, signal)
         : { kind: 'failed', httpStatus: null, errorClass: 'ProviderError' },
     stream: (call) => (surface.stream === 'chat-completions' ? directStream(calls, call) : libraryStream(calls, call)),
-    generate: (call) => libraryAnswer(calls, call),
+    generate: (call) =>
+      call.vectors === undefined ? libraryAnswer(calls, call) : libraryVectors(calls, call, call.vectors),
   };
 };

@@ -1,11 +1,11 @@
-import type { LanguageModelV4, LanguageModelV4CallOptions } from '@ai-sdk/provider';
+import type { EmbeddingModelV4, LanguageModelV4, LanguageModelV4CallOptions } from '@ai-sdk/provider';
 import type { AnswerLimits } from './answer-limits.ts';
 import { callFailure, canceled, credentialMissing, ForeignError } from './call-failure.ts';
 import { callOptions } from './call-options.ts';
 import { CallScope } from './call-scope.ts';
 import { ModelCallError } from './model-error.ts';
 import type { ModelCall } from './model-provider.ts';
-import type { ModelFactory, Surface } from './surfaces/surface.ts';
+import type { EmbedderFactory, ModelFactory, Surface } from './surfaces/surface.ts';
 import type { ConnectionPool } from './transport/connection-pool.ts';
 import { createScopedFetch } from './transport/scoped-fetch.ts';
 import type { WireRequest } from './transport/wire-exchange.ts';
@@ -22,6 +22,9 @@ export interface NetworkDeps {
 // Model names come from agent definitions; this only bounds what a flood of them could hold in memory.
 const cachedModels = 500;
 
+// 64 MiB by default: some 2048 vectors of 1536 numbers.
+const vectorShare = 8;
+
 // A name that is part of the path must not lead to another one.
 const pathSafe = /^(?!.*(?:^|\/)\.{1,2}(?:\/|$))[\w.:@/-]+$/;
 
@@ -34,6 +37,7 @@ export class ProviderCalls {
   readonly #fetch: typeof globalThis.fetch;
   readonly #models = new Map<string, LanguageModelV4>();
   #library: Promise<ModelFactory> | null = null;
+  #embedders: Promise<EmbedderFactory> | null = null;
 
   constructor(surface: Surface, deps: NetworkDeps) {
     this.surface = surface;
@@ -44,7 +48,7 @@ export class ProviderCalls {
   }
 
   /** Throws when the call need not even be tried. */
-  open(call: ModelCall, streams: boolean): CallScope {
+  open(call: ModelCall, streams: boolean, limits: AnswerLimits = this.#limits): CallScope {
     const { name, apiKey, hasCredential, modelInPath, timeoutMs, maxRetries } = this.surface;
     if (call.signal.aborted) throw canceled(name);
     if (!hasCredential) throw credentialMissing(name);
@@ -56,10 +60,23 @@ export class ProviderCalls {
       provider: name,
       timeoutMs,
       maxRetries,
-      limits: this.#limits,
+      limits,
       secret: apiKey || null,
       streams,
     });
+  }
+
+  /** What a batch of vectors may take: as text each is many times as long as an answer of as many tokens. */
+  get vectorLimits(): AnswerLimits {
+    return { ...this.#limits, maxBytes: this.#limits.maxBytes * vectorShare };
+  }
+
+  /** The vendor library's embedding model. */
+  async embedder(name: string): Promise<EmbeddingModelV4> {
+    const { loadEmbedder } = this.surface;
+    if (loadEmbedder === undefined) throw new Error(`Provider "${this.surface.name}" makes no vectors`);
+    this.#embedders ??= loadEmbedder(this.#fetch);
+    return (await this.#embedders)(name);
   }
 
   /** The vendor library's model, at once after the first call; the library is loaded at the first of all. */

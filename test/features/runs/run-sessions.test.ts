@@ -478,6 +478,8 @@ const turnsOf: Readonly<Record<WireName, (request: SimulatedRequest) => string[]
         : (calls as { function: { name: string } }[]).map((call) => `call:${call.function.name}`),
     ),
   azure: (request) => turnsOf.chat(request),
+  // Nothing is said in turns.
+  embeddings: () => [],
   responses: (request) =>
     blocksOf(request, 'input').map(({ type, role, name }) => {
       if (type === 'function_call') return `call:${String(name)}`;

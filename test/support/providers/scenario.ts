@@ -10,6 +10,13 @@ export interface SimulatedAnswer {
   /** Null: the provider reports no usage. */
   readonly usage?: SimulatedUsage | null;
   readonly finish?: 'stop' | 'length' | 'filter';
+  /** What is made of texts, in their order; default: one vector of each. */
+  readonly vectors?: readonly SimulatedVector[];
+}
+
+export interface SimulatedVector {
+  readonly index?: number;
+  readonly embedding: readonly number[];
 }
 
 export interface SimulatedToolCall {
@@ -57,7 +64,7 @@ export interface Scenario {
   readonly fault?: SimulatedFault;
 }
 
-export type WireName = 'chat' | 'azure' | 'responses' | 'anthropic' | 'gemini';
+export type WireName = 'chat' | 'embeddings' | 'azure' | 'responses' | 'anthropic' | 'gemini';
 
 /** A request as the simulator received it. */
 export interface SimulatedRequest {

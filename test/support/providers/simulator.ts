@@ -2,6 +2,7 @@ import { createServer, type IncomingMessage, type Server, type ServerResponse } 
 import type { AddressInfo } from 'node:net';
 import { anthropicWire } from './anthropic.wire.ts';
 import { azureWire, chatWire } from './chat.wire.ts';
+import { embeddingsWire } from './embeddings.wire.ts';
 import { geminiWire } from './gemini.wire.ts';
 import { responsesWire } from './responses.wire.ts';
 import type { Scenario, SimulatedFault, SimulatedRequest, Wire, WireName } from './scenario.ts';
@@ -40,6 +41,7 @@ export interface ProviderSimulator {
 
 const wires: Record<WireName, Wire> = {
   chat: chatWire,
+  embeddings: embeddingsWire,
   azure: azureWire,
   responses: responsesWire,
   anthropic: anthropicWire,
@@ -53,6 +55,7 @@ const defaultScenario: Scenario = {
 const paths: readonly (readonly [RegExp, WireName])[] = [
   [/^\/openai\/(?:v1|deployments\/([^/]+))\/chat\/completions$/, 'azure'],
   [/\/chat\/completions$/, 'chat'],
+  [/\/embeddings$/, 'embeddings'],
   [/\/responses$/, 'responses'],
   [/\/messages$/, 'anthropic'],
   [/\/models\/([^/:]+):(?:streamGenerateContent|generateContent)$/, 'gemini'],

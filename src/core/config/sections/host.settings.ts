@@ -24,6 +24,18 @@ const exposedBudget = group('Limits of a run that another system started, and th
 
 const files = (doc: string) => setting(listOf(path({ label: 'folder or file' })), [], doc);
 
+const exposedModel = group('A model that is exposed.', {
+  Fallbacks: setting(
+    listOf(text(), { unique: true, max: 5 }),
+    [],
+    'Exposed models, as provider/model, that are asked in this order when the provider fails before it has answered.',
+  ),
+  CacheLifetime: optional(
+    duration({ min: secondMs, max: 24 * hourMs }),
+    'How long equal calls of a tenant are answered from the store. Null: each one reaches the model.',
+  ),
+});
+
 const exposure = {
   OpenAi: group('The API for clients of OpenAI.', {
     Enabled: flag(true, 'The routes below /v1 exist.'),
@@ -33,6 +45,11 @@ const exposure = {
     ExposeModels: flag(
       false,
       'Models that providers list, and their default models, are called as provider/model by whoever may start runs.',
+    ),
+    Models: mapOf(
+      '{provider}',
+      mapOf('{model}', exposedModel, 'Models of a provider.'),
+      'What goes with models that are exposed, by provider.',
     ),
   }),
   McpServer: group('Agents, and the service itself, as tools of an MCP server.', {

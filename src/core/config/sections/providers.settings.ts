@@ -29,6 +29,7 @@ const modelEntry = group('A model that the catalog lists.', {
     bool(),
     'Can follow a JSON format. Null: unknown; false: such agents are refused.',
   ),
+  SupportsEmbeddings: flag(false, 'Makes embeddings, and no answers.'),
   InputCostPerMillionTokens: price('Price of a million input tokens.'),
   OutputCostPerMillionTokens: price('Price of a million output tokens.'),
   CachedInputCostPerMillionTokens: price('Price of a million cached input tokens.'),

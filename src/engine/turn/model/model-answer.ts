@@ -114,7 +114,7 @@ const callTarget = async (
     return;
   }
   const parts: ModelPart[] = [];
-  const streams = run.tellsParts && (target.catalog?.supportsStreaming ?? true);
+  const streams = run.tellsParts && call.vectors === undefined && (target.catalog?.supportsStreaming ?? true);
   const taken = (part: ModelPart): void => {
     take(run, ports, target, messageId, part, into, reasoning);
     if (cacheable !== null) parts.push(part);

@@ -42,6 +42,7 @@ const callFor = (run: ActiveRun, ports: ModelPorts, prompt: ModelPrompt, withToo
     responseFormat: binding.responseFormat,
     settings: binding.settings,
     ...(run.plan.agent.webSearch ? { webSearch: webSearchOf(run, ports) } : {}),
+    ...(binding.vectors === undefined ? {} : { vectors: binding.vectors }),
     parallelToolCalls: binding.allowConcurrentToolCalls,
     signal: run.signal,
     callNumber: run.modelCalls,
@@ -94,6 +95,7 @@ export const modelTurn = async (
   const { finish, isLive } = answer;
   if (finish === null) throw new Error('A model provider ended a stream without a finish part.');
   run.target = target;
+  run.isFromCache = answer.fromCache;
   // A hit has neither usage nor cost, and its null cost must not make the cost of the other calls unknown.
   if (!answer.fromCache) addCallUsage(run, ports, target, finish);
   // A call after the last allowed round may still name tools; they are not executed and not kept.
@@ -113,7 +115,12 @@ export const modelTurn = async (
         });
   // The cache has answers that no guard has changed: what a guard replaced is kept nowhere.
   if (!('isUnchanged' in message) || message.isUnchanged) answer.keep();
-  run.log.append('message.completed', { messageId, text: message.text, finishReason });
+  run.log.append('message.completed', {
+    messageId,
+    text: message.text,
+    finishReason,
+    ...(answer.fromCache ? { fromCache: true } : {}),
+  });
   announceUsage(run, ports);
   run.partialText = '';
   return { ...message, messageId, contents: contentsOf(message), finish };

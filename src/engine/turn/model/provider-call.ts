@@ -24,7 +24,7 @@ const errorTypeOf = (error: unknown): string => (error instanceof ModelCallError
 const openSpan = ({ trace, plan }: ActiveRun, { provider }: CompiledTarget, call: ModelCall, place: CallPlace) =>
   trace?.open('acp.model.call', 'Client', {
     'acp.tenant.id': trace.tenantId,
-    'gen_ai.operation.name': 'chat',
+    'gen_ai.operation.name': call.vectors === undefined ? 'chat' : 'embeddings',
     'gen_ai.provider.name': conventionalProvider(provider),
     'gen_ai.request.model': call.model,
     'gen_ai.request.temperature': call.temperature,

@@ -42,7 +42,9 @@ export const requestedWork = async (
   const owner = { userId, labels: exposed === undefined ? labels : { ...labels, ...exposed.labels }, ownerId };
   if (sessionId !== null) await deps.sessions.check(context, sessionId, body);
   if (compiled instanceof CompileError) return refuse(request, runId, owner, compiled);
-  if (deps.preflight !== null) await deps.preflight(compiled, tenantId, body, attachments, request.given);
+  // The texts of a batch are read one by one, and each may be as long as the window.
+  if (deps.preflight !== null && compiled.model.vectors === undefined)
+    await deps.preflight(compiled, tenantId, body, attachments, request.given);
   const work: RunWork = {
     agent: compiled,
     message: body.message ?? null,

@@ -36,6 +36,16 @@ export const azureSurface = (
 ): Surface => {
   const shared = surfaceBase('azure-openai', settings);
   const apiKey = credential === null ? shared.apiKey : null;
+  const open = async (fetch: typeof globalThis.fetch) => {
+    const { createAzure } = await import('@ai-sdk/azure');
+    const { baseURL, apiVersion } = azureAddress(settings.Endpoint ?? '');
+    return createAzure({
+      baseURL,
+      fetch,
+      ...(apiVersion !== null && { apiVersion, useDeploymentBasedUrls: true }),
+      ...(credential === null ? { apiKey: apiKey ?? '' } : { tokenProvider: tokenFrom(credential, settings) }),
+    });
+  };
   return {
     ...shared,
     kind: 'azure',
@@ -55,15 +65,12 @@ export const azureSurface = (
       namesDefaultModel: false,
     },
     async load(fetch) {
-      const { createAzure } = await import('@ai-sdk/azure');
-      const { baseURL, apiVersion } = azureAddress(settings.Endpoint ?? '');
-      const library = createAzure({
-        baseURL,
-        fetch,
-        ...(apiVersion !== null && { apiVersion, useDeploymentBasedUrls: true }),
-        ...(credential === null ? { apiKey: apiKey ?? '' } : { tokenProvider: tokenFrom(credential, settings) }),
-      });
+      const library = await open(fetch);
       return (deployment) => library.chat(deployment);
+    },
+    async loadEmbedder(fetch) {
+      const library = await open(fetch);
+      return (deployment) => library.embeddingModel(deployment);
     },
     extras: openAIExtras({ namespace: 'openai', responses: false, catalog: shared.catalog, parallelSwitch: true }),
     usage: chatUsage,

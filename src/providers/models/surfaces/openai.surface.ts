@@ -39,6 +39,10 @@ export const openAIChatSurface = (settings: OpenAISettings): Surface => {
       const library = await openLibrary(fetch, settings, shared.apiKey ?? '');
       return (model) => library.chat(model);
     },
+    async loadEmbedder(fetch) {
+      const library = await openLibrary(fetch, settings, shared.apiKey ?? '');
+      return (model) => library.embeddingModel(model);
+    },
     extras: openAIExtras({ namespace: 'openai', responses: false, catalog: shared.catalog, parallelSwitch: true }),
     usage: chatUsage,
   };
@@ -89,6 +93,19 @@ export const responsesSurface = (
 /** Chat completions of any server that speaks them; without a key no Authorization header is sent. */
 export const compatibleSurface = (name: string, settings: CompatibleSettings): Surface => {
   const shared = base(name, settings, true);
+  const { baseURL, organization } = connection(settings);
+  const open = async (fetch: typeof globalThis.fetch) => {
+    const { createOpenAICompatible } = await import('@ai-sdk/openai-compatible');
+    return createOpenAICompatible({
+      name: compatibleNamespace,
+      baseURL,
+      fetch,
+      includeUsage: true,
+      supportsStructuredOutputs: true,
+      ...(shared.apiKey !== null && { apiKey: shared.apiKey }),
+      ...(organization !== null && { headers: { 'OpenAI-Organization': organization } }),
+    });
+  };
   return {
     ...shared,
     kind: 'compatible',
@@ -96,18 +113,12 @@ export const compatibleSurface = (name: string, settings: CompatibleSettings): S
     anonymous: shared.apiKey === null,
     stream: 'chat-completions',
     async load(fetch) {
-      const { createOpenAICompatible } = await import('@ai-sdk/openai-compatible');
-      const { baseURL, organization } = connection(settings);
-      const library = createOpenAICompatible({
-        name: compatibleNamespace,
-        baseURL,
-        fetch,
-        includeUsage: true,
-        supportsStructuredOutputs: true,
-        ...(shared.apiKey !== null && { apiKey: shared.apiKey }),
-        ...(organization !== null && { headers: { 'OpenAI-Organization': organization } }),
-      });
+      const library = await open(fetch);
       return (model) => library.chatModel(model);
+    },
+    async loadEmbedder(fetch) {
+      const library = await open(fetch);
+      return (model) => library.embeddingModel(model);
     },
     extras: openAIExtras({ namespace: 'compatible', responses: false, catalog: shared.catalog, parallelSwitch: false }),
     usage: chatUsage,

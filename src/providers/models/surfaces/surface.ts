@@ -1,4 +1,5 @@
 import type {
+  EmbeddingModelV4,
   LanguageModelV4,
   LanguageModelV4ProviderTool,
   LanguageModelV4Usage,
@@ -11,6 +12,7 @@ import type { ConnectionSettings } from '../model-settings.ts';
 import { memberOf } from '../model-usage.ts';
 
 export type ModelFactory = (model: string) => LanguageModelV4;
+export type EmbedderFactory = (model: string) => EmbeddingModelV4;
 
 /** What a surface adds to the options that all of them share. */
 export interface CallExtras {
@@ -56,6 +58,8 @@ export interface Surface {
   /** Sent with the global credential. */
   readonly modelList: ModelListRequest;
   load(fetch: typeof globalThis.fetch): Promise<ModelFactory>;
+  /** Absent: the API has no embeddings that the service could ask for. */
+  loadEmbedder?(fetch: typeof globalThis.fetch): Promise<EmbedderFactory>;
   extras(call: ModelCall): CallExtras;
   /** Counts as the provider reported them; `raw` is its usage object. */
   usage(raw: unknown, counted: LanguageModelV4Usage | null): ModelUsage;
