@@ -12,25 +12,45 @@ const maxAnswerBytes = 262_144;
 const sweepEveryMs = 60_000;
 // Rows deleted in one step: other writes get their turn in between.
 const sweptAtOnce = 200;
+/** Answers of all tenants together; of more, those that expire first go. */
+const defaultMaxKept = 50_000;
 
 /** Equal calls of two tenants are two rows. */
 const rowId = (tenantId: string, key: string): string =>
   createHash('sha256').update(`${tenantId}\n${key}`).digest('base64url');
 
-export const createResponseCache = (clock: Clock, log: Pick<Logger, 'warn'>, batch: Pick<BatchedWrites, 'write'>) =>
+export const createResponseCache = (
+  clock: Clock,
+  log: Pick<Logger, 'warn'>,
+  batch: Pick<BatchedWrites, 'write'>,
+  maxKept = defaultMaxKept,
+) =>
   defineStore((storage) => {
     const { now } = clock;
     let timer: Timer | null = null;
     let closed = false;
 
-    /** Removes all that have expired; how many. */
+    /** Up to when answers go because there are too many; null: there are not. */
+    const surplusUpTo = async (): Promise<number | null> => {
+      const row = await storage.db
+        .selectFrom('response_cache')
+        .select('expires_at')
+        .orderBy('expires_at', 'desc')
+        .limit(1)
+        .offset(maxKept)
+        .executeTakeFirst();
+      return row === undefined ? null : row.expires_at + 1;
+    };
+
+    /** Removes all that have expired, and what is too many; how many. */
     const removeExpired = async (): Promise<number> => {
+      const surplus = (await surplusUpTo()) ?? 0;
       let removed = 0;
       while (!closed) {
         const count = await storage.dialect.deleteChunk(
           'response_cache',
           'id',
-          { column: 'expires_at', below: now() },
+          { column: 'expires_at', below: Math.max(now(), surplus) },
           sweptAtOnce,
         );
         removed += count;

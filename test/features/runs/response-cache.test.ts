@@ -276,6 +276,18 @@ forEachStore('AGENT-26 expired answers are removed in chunks', async (context, s
   assert.equal(await cache.removeExpired(), 0);
 });
 
+forEachStore('AGENT-26 of too many answers those that expire first are removed', async (context, store) => {
+  const storage = await openTestStorage(context, store);
+  const clock = { ...systemClock, now: () => 0 };
+  const cache = storage.stores(createResponseCache(clock, silentLogger, storage.batch, 3));
+  for (const lifetimeMs of [5000, 1000, 4000, 3000, 2000]) cache.keep('red', `k ${lifetimeMs}`, lifetimeMs, parts);
+  await storage.batch.write([]);
+  assert.equal(await cache.removeExpired(), 2);
+  for (const gone of [1000, 2000]) assert.equal(await cache.find('red', `k ${gone}`, 10_000), null);
+  for (const kept of [3000, 4000, 5000]) assert.deepEqual(await cache.find('red', `k ${kept}`, 10_000), parts);
+  assert.equal(await cache.removeExpired(), 0);
+});
+
 forEachStore('AGENT-26 a cache that cannot be read or written is a miss, never a failure', async (context, store) => {
   // Its tables were never made.
   const storage = await openBareStorage(context, store);
