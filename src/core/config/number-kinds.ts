@@ -95,7 +95,10 @@ interface DurationLimits {
 const durationKind = (limits: DurationLimits): ValueKind<number> => {
   const lowest = limits.min ?? (limits.zero === true ? 0 : 1);
   const floor = limits.min === undefined ? '' : ` of at least ${formatDuration(limits.min)}`;
-  const ceiling = limits.max === undefined ? '' : ', at most 24 days';
+  const ceiling =
+    limits.max === undefined
+      ? ''
+      : `, at most ${limits.max === longestTimerMs ? '24 days' : formatDuration(limits.max)}`;
   const zero = limits.zero === true ? ', 0s allowed' : '';
   return scalarKind({
     label: `duration${limits.min === undefined ? '' : ` ≥ ${formatDuration(limits.min)}`}${zero}`,
@@ -109,8 +112,8 @@ const durationKind = (limits: DurationLimits): ValueKind<number> => {
 };
 
 /** Milliseconds that a timer waits. */
-export const duration = (limits: Omit<DurationLimits, 'max'> = {}): ValueKind<number> =>
-  durationKind({ ...limits, max: longestTimerMs });
+export const duration = (limits: DurationLimits = {}): ValueKind<number> =>
+  durationKind({ ...limits, max: limits.max ?? longestTimerMs });
 
 /** Milliseconds that are compared with stored times and never waited for, so weeks and months are fine. */
 export const age = (): ValueKind<number> => durationKind({});

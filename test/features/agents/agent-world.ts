@@ -161,6 +161,7 @@ export const openWorld = async (context: TestContext, options: WorldOptions = {}
   const now = () => clock++;
   const feature = agentsFeature({
     exposesModels: false,
+    exposedModels: {},
     telemetry: noTelemetry(),
     storage,
     state: instanceStateOf(options.ownsStore ?? true, now),
