@@ -85,6 +85,8 @@ export const bool = (): ValueKind<boolean> =>
     },
   });
 
+const dayMs = 86_400_000;
+
 interface DurationLimits {
   /** Shortest value in milliseconds; without it any positive one. */
   readonly min?: number;
@@ -92,13 +94,12 @@ interface DurationLimits {
   readonly max?: number;
 }
 
+const atMost = (ms: number): string => (ms < 2 * dayMs ? formatDuration(ms) : `${Math.floor(ms / dayMs)} days`);
+
 const durationKind = (limits: DurationLimits): ValueKind<number> => {
   const lowest = limits.min ?? (limits.zero === true ? 0 : 1);
   const floor = limits.min === undefined ? '' : ` of at least ${formatDuration(limits.min)}`;
-  const ceiling =
-    limits.max === undefined
-      ? ''
-      : `, at most ${limits.max === longestTimerMs ? '24 days' : formatDuration(limits.max)}`;
+  const ceiling = limits.max === undefined ? '' : `, at most ${atMost(limits.max)}`;
   const zero = limits.zero === true ? ', 0s allowed' : '';
   return scalarKind({
     label: `duration${limits.min === undefined ? '' : ` ≥ ${formatDuration(limits.min)}`}${zero}`,
@@ -116,4 +117,4 @@ export const duration = (limits: DurationLimits = {}): ValueKind<number> =>
   durationKind({ ...limits, max: limits.max ?? longestTimerMs });
 
 /** Milliseconds that are compared with stored times and never waited for, so weeks and months are fine. */
-export const age = (): ValueKind<number> => durationKind({});
+export const age = (limits: Pick<DurationLimits, 'min' | 'max'> = {}): ValueKind<number> => durationKind(limits);
