@@ -1,13 +1,7 @@
 import assert from 'node:assert/strict';
 import type { Client } from '../../../src/client/client.ts';
 import { jobStore, type ModuleJobHandler } from '../../../src/features/jobs/index.ts';
-import {
-  type AppSetup,
-  forEachDurableService,
-  forEachService,
-  forEachSharedService,
-  type TestApp,
-} from '../../support/app.ts';
+import { forEachDurableService, forEachService, forEachSharedService, type TestApp } from '../../support/app.ts';
 import { eventually } from '../../support/eventually.ts';
 import { anyJob } from '../runs/other-process.ts';
 import { enqueue, getRun } from '../runs/run-calls.ts';
@@ -16,7 +10,7 @@ import { acceptedRun, openTriggers, saveTrigger } from '../triggers/trigger-worl
 import { begins, noPolls, workshop } from './flow-workshop.ts';
 import { at, jobOf, minuteMs, queueOnly, seen, standing } from './flow-world.ts';
 
-type Lanes = NonNullable<NonNullable<NonNullable<AppSetup['service']>['Scheduling']>['LaneFlows']>;
+type Lanes = Readonly<Record<string, object>>;
 
 const Key = '/parameters/customer';
 const of = (customer: string) => ({ message: 'Hi', parameters: { customer } });
@@ -55,7 +49,8 @@ forEachService(
       slow: { Throttle: { Limit: 1, Window: '1m' } },
       last: { Debounce: { Window: '30s', MaxWait: '40s', Key } },
       one: { Singleton: { Key } },
-      newest: { Singleton: { Mode: 'Replace' } },
+      newest: { Singleton: { Mode: 'Replace' }, Concurrency: { Limit: 1 } },
+      narrow: { Concurrency: { Limit: 1 } },
       none: {},
     };
     const { setup } = workshop({});
@@ -125,11 +120,15 @@ forEachService(
     assert.deepEqual(await seen(app, [await put(client, 'one', 'ann')]), [waits]);
 
     const newest = [await put(client, 'newest', 'ann'), await put(client, 'newest', 'bob')];
-    assert.deepEqual(await seen(app, newest), [replaced, waits]);
+    assert.deepEqual(await seen(app, newest), [replaced, waits], 'it has the place of the one that it replaced');
     assert.equal(
       await errorOf(app, newest[0] ?? ''),
       'The singleton of lane "newest" has one job at a time, and a later one took its place.',
     );
+    const narrow = [await put(client, 'narrow', 'ann'), await put(client, 'narrow', 'bob')];
+    assert.deepEqual(await seen(app, narrow), [waits, held]);
+    await client.jobs.cancel({ params: { id: narrow[0] ?? '' } });
+    assert.deepEqual(await seen(app, narrow), ['Canceled null', waits]);
     const none = [await put(client, 'none', 'ann'), await put(client, 'none', 'ann')];
     assert.deepEqual(await seen(app, none), [waits, waits]);
 
