@@ -11,16 +11,30 @@ import type { TurnPorts } from './turn-ports.ts';
 /** What a run has of its task before the other system has said anything. */
 export const unsentTask = (agent: string): RemoteTask => ({ agent, taskId: null, contextId: null, state: null });
 
+// Another system says of its task what it likes, as often as it likes.
+const mostKept = 100;
+
 /** Keeps what is known of the task, with an event for whoever follows the run. Told again, it is kept once. */
-const keepTask = (run: ActiveRun, ports: TurnPorts) => {
-  let last = '';
-  return (task: RemoteTask): void => {
-    const text = JSON.stringify(task);
-    if (text === last) return;
-    last = text;
-    run.log.append('custom', { customType: 'acp.remote-task', payload: task });
+const taskKeeper = (run: ActiveRun, ports: TurnPorts) => {
+  let last: RemoteTask | null = null;
+  let kept = '';
+  let count = 0;
+  const keep = (): void => {
+    const text = last === null ? '' : JSON.stringify(last);
+    if (text === kept) return;
+    kept = text;
+    count += 1;
+    run.log.append('custom', { customType: 'acp.remote-task', payload: last });
     // A lost record is logged by the log itself.
     run.log.write([ports.journal.remoteTask(run.plan.tenantId, run.id, text)]).catch(() => undefined);
+  };
+  return {
+    told(task: RemoteTask): void {
+      last = task;
+      if (count < mostKept) keep();
+    },
+    /** Whatever was told in between, what was told last is kept. */
+    end: keep,
   };
 };
 
@@ -29,19 +43,22 @@ export const remoteTurn = async (run: ActiveRun, ports: TurnPorts, work: RemoteW
   const { agent, idempotencyKey, saveAttachment } = work;
   const { tenantId, requestId, message } = run.plan;
   const span = run.trace?.span ?? null;
+  const keeper = taskKeeper(run, ports);
   run.hasActed = true;
   let said: string;
   try {
     said = await agent.answer({
       ...{ tenantId, requestId, runId: run.id, message: message ?? '', idempotencyKey, saveAttachment },
       signal: run.signal,
-      told: keepTask(run, ports),
+      told: keeper.told,
       ...traceparentOf(span),
       ...spansBelow(run, span),
     });
   } catch (error) {
     if (!(error instanceof ToolStop)) throw error;
     throw new RunFailure('ToolError', remoteFailureType, error.message, { cause: error.cause });
+  } finally {
+    keeper.end();
   }
   run.signal.throwIfAborted();
   const place = { source: 'RemoteTool', toolSource: agent.name } as const;

@@ -60,7 +60,8 @@ const maxCardBytes = 262_144;
 // As long as the official servers let a card be kept.
 const freshMs = 300_000;
 
-class CardProblem extends Error {
+/** Why an agent cannot be called, for people, and as `failure` for the model that asked. */
+export class CardProblem extends Error {
   readonly state: CardLook['state'];
   readonly failure: string;
 

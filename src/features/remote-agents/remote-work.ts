@@ -7,7 +7,14 @@ import type { KnownTask, TaskReading } from '../../providers/a2a/task-reading.ts
 import type { OutboundHttp } from '../../providers/http/outbound.ts';
 import { failureType, McpFailure } from '../../providers/mcp/mcp-failure.ts';
 import { visibleText } from '../../providers/mcp/visible-text.ts';
-import { type AgentCards, type ConfiguredAgent, errorTypeOf, type FoundCard, failureText } from './agent-cards.ts';
+import {
+  type AgentCards,
+  CardProblem,
+  type ConfiguredAgent,
+  errorTypeOf,
+  type FoundCard,
+  failureText,
+} from './agent-cards.ts';
 import type { RemoteAgentStore } from './remote-agents.store.ts';
 import type { RemoteAgentTelemetry } from './remote-telemetry.ts';
 import { replyText } from './reply-text.ts';
@@ -136,6 +143,8 @@ export const remoteAgentOf = (agent: ConfiguredAgent, deps: RemoteWorkDeps): Rem
       try {
         reading = await ask(request, found.card);
       } catch (error) {
+        // The credential that the card was found with is gone since.
+        if (error instanceof CardProblem) throw stop(error.failure);
         if (!(error instanceof McpFailure)) throw error;
         const { requestId, runId } = request;
         deps.log.warn(

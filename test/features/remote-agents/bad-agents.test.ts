@@ -4,7 +4,7 @@ import { test } from 'node:test';
 import { ConfigError } from '../../../src/core/config/index.ts';
 import { startServer } from '../../providers/http/loopback-server.ts';
 import { openApp } from '../../support/app.ts';
-import { runJson } from '../runs/run-calls.ts';
+import { followToEnd, runJson } from '../runs/run-calls.ts';
 import {
   type Asked,
   artifact,
@@ -252,4 +252,23 @@ test('MCP-5 a key outside of the prefix stops the start, and one without a value
     'Tool failed: the credential of partner has no value',
   );
   assert.equal(partner.received.length, 0);
+});
+
+test('MCP-20 an agent that says much of its task fills no log, and what it said last is kept', async (t) => {
+  const partner = await rawAgent(t, ({ id, response }) => {
+    const updates = Array.from({ length: 2000 }, (_, index) => ({
+      statusUpdate: { taskId: 'task-1', contextId: `c${index}`, status: { state: 'TASK_STATE_WORKING' } },
+    }));
+    writeFrames(response, id, [{ task: task('SUBMITTED') }, ...updates, { task: task('COMPLETED') }]);
+    response.end();
+    return null;
+  });
+  partner.card = { ...(partner.card as object), capabilities: { streaming: true } };
+  const app = await openApp(t, 'in process', remoteSetup(partner.cardUrl));
+  const { runId } = await runJson(app.client, 'boss', 'ask this');
+  const child = await childOf(app, runId);
+  assert.deepEqual([child?.status, child?.remoteTask?.state], ['Completed', 'COMPLETED']);
+  const events = await followToEnd(app.client, child?.id ?? '');
+  assert.ok(events.length < 120, String(events.length));
+  assert.equal(events.findLast(({ type }) => type === 'custom')?.['payload'].state, 'COMPLETED');
 });
