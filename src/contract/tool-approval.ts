@@ -1,5 +1,5 @@
 import Type, { type Static } from 'typebox';
-import { closed, JsonValue, nullable } from './schema.ts';
+import { closed, JsonValue, nullable, oneOf } from './schema.ts';
 
 /** What a person reads who decides about a call. */
 export const ToolApprovalPresentation = Type.Object(
@@ -26,9 +26,25 @@ export const PendingToolApproval = Type.Object(
 );
 export type PendingToolApproval = Static<typeof PendingToolApproval>;
 
-/** A call that the caller's own program executes. */
+/** What the server of a remote tool asks a person. */
+const Elicitation = Type.Object(
+  {
+    mode: oneOf(['form', 'url'], { description: 'url: the person goes to that address. The service never does' }),
+    message: Type.String({ description: 'Words of the server' }),
+    requestedSchema: nullable(JsonValue, { description: 'JSON Schema of `content`, in the mode form' }),
+    url: nullable(Type.String()),
+  },
+  { title: 'Elicitation' },
+);
+
+/** A call that the caller's own program executes, or a question of a remote tool, which a person answers. */
 export const ClientToolCall = Type.Object(
-  { callId: Type.String(), toolName: Type.String(), arguments: JsonValue },
+  {
+    callId: Type.String(),
+    toolName: Type.String(),
+    arguments: JsonValue,
+    elicitation: Type.Optional(Elicitation),
+  },
   { title: 'ClientToolCall' },
 );
 export type ClientToolCall = Static<typeof ClientToolCall>;

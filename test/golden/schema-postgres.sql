@@ -461,6 +461,7 @@ session_requests.state text collate "C" not null;
 session_requests.idempotency_key text collate "C" not null;
 session_requests.position bigint not null;
 session_requests.created_at bigint not null;
+session_requests.asked text collate "C";
 sessions.tenant_id text collate "C" not null;
 sessions.id text collate "C" not null;
 sessions.agent_name text collate "C" not null;

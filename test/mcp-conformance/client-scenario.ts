@@ -1,4 +1,5 @@
 import assert from 'node:assert/strict';
+import { randomUUID } from 'node:crypto';
 import { callsOf, catalogName, clientSecret, nameOf } from './scenarios.ts';
 import { ask, must, saveAgent } from './service-calls.ts';
 
@@ -71,6 +72,23 @@ const authorize = async (server: string): Promise<void> => {
   await ask('GET', `${server}/oauth/callback${new URL(back).search}`, undefined, headers);
 };
 
+interface RunAnswer {
+  readonly status?: string;
+  readonly sessionId?: string;
+  readonly clientToolCalls?: readonly { readonly callId: string; readonly elicitation?: object }[];
+}
+
+const run = async (agent: string, body: object): Promise<RunAnswer> =>
+  (await ask<RunAnswer>('POST', `/api/agents/${agent}/run`, { ...body, stream: false })).body;
+
+/** As a person does who agrees to whatever a server asks. */
+const answerAll = async (agent: string, asked: RunAnswer): Promise<RunAnswer> => {
+  if (asked.status !== 'AwaitingInput') return asked;
+  const result = JSON.stringify({ action: 'accept', content: { confirmed: true } });
+  const toolResults = (asked.clientToolCalls ?? []).map(({ callId }) => ({ callId, result }));
+  return answerAll(agent, await run(agent, { sessionId: asked.sessionId, toolResults }));
+};
+
 const stateOf = async (name: string): Promise<string | undefined> =>
   (await must<{ servers: readonly { state: string }[] }>('POST', `/api/mcp-servers/refresh?name=${name}`)).servers[0]
     ?.state;
@@ -93,12 +111,10 @@ export const runClientScenario = async (scenario: ClientScenario): Promise<void>
       name,
       tools.map((tool) => tool.name),
     );
-    const call = async ([tool, given]: readonly [string, unknown]): Promise<unknown> =>
-      (
-        await ask('POST', `/api/agents/${name}/run`, {
-          message: `call ${tool} ${JSON.stringify(argumentsOf(scenario, tool, given, tools))}`,
-        })
-      ).body;
+    const call = async ([tool, given]: readonly [string, unknown]): Promise<unknown> => {
+      const message = `call ${tool} ${JSON.stringify(argumentsOf(scenario, tool, given, tools))}`;
+      return answerAll(name, await run(name, { message, sessionId: randomUUID() }));
+    };
     for (const entry of Object.entries(callsOf(scenario.name))) {
       const answer = JSON.stringify(await call(entry));
       if (!isAuthorized || !answer.includes('answered 403')) continue;

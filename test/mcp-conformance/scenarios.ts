@@ -60,6 +60,12 @@ export const scriptFor = (scenarios: readonly string[]): string => {
       }),
     ),
   );
+  // Also of a run that goes on after a question, whose first turn is its own.
+  const answers = scenarios.flatMap((scenario) =>
+    Object.keys(callsOf(scenario)).map(
+      (tool): Rule => ({ when: { tool: catalogName(scenario, tool) }, reply: { text: '{{last}}' } }),
+    ),
+  );
   const answer: Rule = { when: { call: 2 }, reply: { text: '{{last}}' } };
-  return JSON.stringify({ rules: [answer, ...remote, ...exposed, { reply: { text: 'Hello.' } }] });
+  return JSON.stringify({ rules: [...answers, answer, ...remote, ...exposed, { reply: { text: 'Hello.' } }] });
 };

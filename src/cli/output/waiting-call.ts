@@ -1,5 +1,5 @@
 import type { Json } from '../../contract/schema.ts';
-import type { ToolApprovalPresentation } from '../../contract/tool-approval.ts';
+import type { ClientToolCall, ToolApprovalPresentation } from '../../contract/tool-approval.ts';
 import type { Style } from '../../text/style.ts';
 import { visibleLine } from '../../text/text-width.ts';
 import { wrapText } from '../../text/wrap-text.ts';
@@ -10,6 +10,7 @@ export interface ShownCall {
   readonly arguments: Json | null;
   readonly truncated?: boolean;
   readonly presentation?: ToolApprovalPresentation | null;
+  readonly elicitation?: NonNullable<ClientToolCall['elicitation']>;
 }
 
 // Without a terminal nothing is known of the width; text is not cut, only wrapped where lines would get unreadable.
@@ -31,10 +32,21 @@ const presentationText = (presentation: ToolApprovalPresentation | null | undefi
   return [message ?? '', entity].filter((text) => text !== '').map(visibleLine);
 };
 
+/** What a server asks, and how the answer is written. An address is shown whole, and never opened. */
+const questionText = ({ elicitation }: ShownCall): string[] => {
+  if (elicitation === undefined) return [];
+  const { mode, message, requestedSchema, url } = elicitation;
+  return [
+    `The server asks: ${message}`,
+    ...(mode === 'url' ? [`Open this address yourself, if you trust it: ${url}`] : [JSON.stringify(requestedSchema)]),
+    'Answer: {"action":"accept","content":{…}}, or with "decline" or "cancel"',
+  ].map(visibleLine);
+};
+
 /** Name, presentation and all arguments of a call that waits, each line at most as wide as the terminal. */
 export const waitingCallText = (title: string, call: ShownCall, width: number | undefined, style: Style): string => {
   const inner = Math.max(20, (width ?? defaultWidth) - leftBar.length);
-  const lines = [...presentationText(call.presentation), ...argumentText(call)];
+  const lines = [...presentationText(call.presentation), ...argumentText(call), ...questionText(call)];
   return [
     `${title} ${style.bold(visibleLine(call.toolName))}`,
     ...lines.flatMap((line) => wrapText(line, inner)).map((line) => `${style.dim(leftBar.trimEnd())} ${line}`),

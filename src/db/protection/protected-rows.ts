@@ -17,6 +17,7 @@ const protectedTables = {
   sessions: { tenant: 'Key', key: ['id'], columns: ['summary'] },
   approvals: { tenant: 'Key', key: ['id'], columns: ['arguments', 'presentation'] },
   approval_handovers: { tenant: 'Column', key: ['run_id'], columns: ['context'] },
+  session_requests: { tenant: 'Key', key: ['session_id', 'run_id', 'id'], columns: ['asked'] },
   jobs: { tenant: 'Column', key: ['id'], columns: ['payload'] },
   job_items: { tenant: 'Column', key: ['job_id', 'seq'], columns: ['input'] },
   schedules: { tenant: 'Key', key: ['name'], columns: ['payload'] },

@@ -67,6 +67,8 @@ export interface SessionRequestRow {
   state: string;
   idempotency_key: string;
   position: number;
+  /** Sealed JSON of a question that a remote tool asks; null for others, and once it is answered. */
+  asked: string | null;
   created_at: number;
 }
 

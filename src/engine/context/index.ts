@@ -34,9 +34,11 @@ export {
 export {
   type ClientResult,
   earlierModelCalls,
+  isMade,
   normalizedArguments,
   type OpenCall,
   openCalls,
+  type QuestionAnswers,
   storedCall,
   type ToolResultPart,
   type TurnResume,

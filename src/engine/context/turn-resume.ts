@@ -3,6 +3,7 @@ import type { Json } from '../../contract/schema.ts';
 import { canonicalJson } from '../../core/documents/canonical-json.ts';
 import type { ModelToolCall, ModelUsage } from '../../providers/models/model-provider.ts';
 import type { CostMicros } from '../pricing.ts';
+import type { ContinuedCall } from '../tools/index.ts';
 import type { ChatMessage, ContentPart } from './chat-message.ts';
 
 export type ToolResultPart = Extract<ContentPart, { type: 'ToolResult' }>;
@@ -14,6 +15,9 @@ export interface ClientResult {
   readonly errorMessage: string | null;
 }
 
+/** What a person has said to the questions of a call that was made before: it is made again with that. */
+export type QuestionAnswers = ContinuedCall & { readonly type: 'QuestionAnswers' };
+
 /** A tool call that the model has made and that its next turn needs an answer to. */
 export interface OpenCall {
   readonly call: ModelToolCall;
@@ -21,9 +25,9 @@ export interface OpenCall {
   readonly idempotencyKey: string;
   /**
    * `execute`: the call is made now. `approved`: the same, and nobody is asked again. ClientResult: what the caller's
-   * own program answered. Another part: the answer is known, nothing is called, logged or recorded.
+   * own program answered. QuestionAnswers: the call is made again with what was said. Another part: the answer is known, nothing is called, logged or recorded.
    */
-  readonly answer: 'execute' | 'approved' | ClientResult | ToolResultPart;
+  readonly answer: 'execute' | 'approved' | ClientResult | QuestionAnswers | ToolResultPart;
   /** The arguments as they may be kept and shown, where guards have masked some; the tool gets the call's own. */
   readonly keptInput?: string;
 }
@@ -50,6 +54,10 @@ export interface EarlierAttempts {
   /** Rows that the turn's stored steps have. */
   readonly storedSteps: number;
 }
+
+/** Whether a call is made, now or again, and not only answered. */
+export const isMade = ({ answer }: Pick<OpenCall, 'answer'>): boolean =>
+  typeof answer === 'string' || answer.type === 'QuestionAnswers';
 
 /** Equal texts for equal arguments. */
 export const normalizedArguments = (text: string): string => {

@@ -28,6 +28,6 @@ export {
   type RunQuotas,
   type UnrecordedCount,
 } from './run-quotas.ts';
-export { type ApprovalPorts, holdCall } from './tool-hold.ts';
+export { type ApprovalPorts, holdCall, mayAsk } from './tool-hold.ts';
 export { TreeBudget, type TreeLimits } from './tree-budget.ts';
 export { WaitClock } from './wait-clock.ts';

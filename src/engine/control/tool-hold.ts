@@ -2,7 +2,7 @@ import type { Json } from '../../contract/schema.ts';
 import type { Principal } from '../../core/context.ts';
 import type { CompiledAgent } from '../compiled-agent.ts';
 import type { OpenCall } from '../context/index.ts';
-import type { RunTrace } from '../record/index.ts';
+import type { ExecutedKind, RunTrace } from '../record/index.ts';
 import type { RegisteredTool } from '../tools/index.ts';
 import type { ApprovalCall, ApprovalGate } from './approval-gate.ts';
 import type { WaitingCall } from './pause.ts';
@@ -12,6 +12,9 @@ interface HeldRun {
   readonly id: string;
   readonly plan: {
     readonly tenantId: string;
+    readonly kind: ExecutedKind;
+    /** Null: no recorded run is repeated. */
+    readonly replay: object | null;
     readonly agent: Pick<CompiledAgent, 'name' | 'asksForEveryTool'>;
     /** Null: no other agent has called this one. */
     readonly parent: object | null;
@@ -44,6 +47,16 @@ const clientRefusal = ({ plan }: HeldRun): string | null => {
   return null;
 };
 
+/** Whether a person can be asked while a call is made, who answers with the next request. */
+export const mayAsk = ({ plan }: HeldRun): boolean =>
+  plan.kind === 'Agent' &&
+  plan.sessionId !== null &&
+  plan.job === null &&
+  plan.parent === null &&
+  plan.replay === null &&
+  plan.principal.door === undefined &&
+  !plan.asksNobody;
+
 const approvalRefusal = ({ plan }: HeldRun): string | null => {
   if (plan.principal.door !== undefined)
     return 'approval-not-available: the call needs an approval, and nobody can be asked in a run that another system started.';
@@ -74,7 +87,8 @@ export const holdCall = async (
     if (refused !== null) return { refused };
     return { ...waiting, kind: 'client', requestId: call.toolCallId, presentation: null };
   }
-  if (answer === 'approved') return null;
+  // What was asked before was let go on then.
+  if (answer === 'approved' || (typeof answer !== 'string' && answer.type === 'QuestionAnswers')) return null;
   const request: ApprovalCall = {
     tenantId: plan.tenantId,
     agentName: plan.agent.name,

@@ -1,6 +1,7 @@
 import type { Json } from '../../contract/schema.ts';
 import type { CallScope } from './call-scope.ts';
 import { withDeadline } from './deadline.ts';
+import { inspectedQuestions, ToolQuestions } from './questions.ts';
 import type { RegisteredTool } from './registry.ts';
 import { cutText, errorClassOf, isToolError, maxToolErrorLength, ToolStop } from './tool.ts';
 import type { ToolCallDeps, ToolCallHooks, ToolCallRequest, ToolOutcome } from './tool-call.ts';
@@ -43,6 +44,12 @@ const resultEnd = async (
   return { status: 'succeeded', ...output, text: output.text + files };
 };
 
+const askedEnd = async (asked: ToolQuestions, hooks: ToolCallHooks): Promise<CallEnd> => {
+  const shown = await inspectedQuestions(asked, hooks.inspect);
+  if (shown !== null) return { status: 'waiting', text: 'The call waits for answers.', asked: shown };
+  return { status: 'failed', text: 'Tool failed: what it asks may not be shown.', errorClass: 'ToolError' };
+};
+
 /** Makes the call: timeout, body, canonical text, content guards and truncation. Never rejects. */
 export const runBody = async (
   tool: RegisteredTool,
@@ -68,6 +75,7 @@ export const runBody = async (
       text: `The tool did not answer within ${end.timeoutMs} ms.`,
       errorClass: 'ToolTimeout',
     };
+  if (end.kind === 'threw' && end.error instanceof ToolQuestions) return askedEnd(end.error, hooks);
   if (end.kind === 'threw') return thrown(end.error, request, deps);
   try {
     return await resultEnd(end.value, tool, scope, hooks, deps);

@@ -6,6 +6,12 @@ export { inputSchemaProblems } from './input-schema.ts';
 export { type ReadSchema, readForeignSchema } from './older-dialects.ts';
 export { prepareCall } from './prepared-call.ts';
 export {
+  type ContinuedCall,
+  type QuestionAnswer,
+  type ToolQuestion,
+  ToolQuestions,
+} from './questions.ts';
+export {
   type BuiltInCall,
   createToolRegistry,
   type RegisteredTool,

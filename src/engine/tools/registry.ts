@@ -2,6 +2,7 @@ import type { Json } from '../../contract/schema.ts';
 import type { Principal } from '../../core/context.ts';
 import { type ArgumentsChecker, argumentsChecker } from './arguments.ts';
 import { definitionProblems } from './definition.ts';
+import type { ContinuedCall } from './questions.ts';
 import type { OpensSpan, ToolContext, ToolDefinition, ToolDescriptor, ToolRun } from './tool.ts';
 import {
   type FieldPath,
@@ -44,6 +45,10 @@ export interface BuiltInCall {
   readonly principal: Principal;
   /** Joins log lines to the request. */
   readonly requestId: string;
+  /** True: there is a person who can be asked (ToolQuestions). Default: nobody. */
+  readonly mayAsk?: boolean;
+  /** What was said to the questions of the call before; absent: it begins. */
+  readonly continued?: ContinuedCall;
   /** Opens a span below that of the call; absent where nothing is traced. */
   readonly openSpan?: OpensSpan;
 }

@@ -1,5 +1,6 @@
 import type { Json } from '../../contract/schema.ts';
 import type { Principal } from '../../core/context.ts';
+import type { ContinuedCall, ToolQuestions } from './questions.ts';
 import type { RegisteredTool } from './registry.ts';
 import type { AttachmentDescriptor, OpensSpan, ToolAuthorizer, ToolCallUsage, ToolRun } from './tool.ts';
 import type { Truncation } from './tool-output.ts';
@@ -21,6 +22,10 @@ export interface ToolCallRequest {
   readonly requestId: string;
   /** W3C Trace Context of the call's span, for what the tool calls over HTTP. */
   readonly traceparent?: string;
+  /** True: there is a person who can be asked while the call is made. Default: nobody. */
+  readonly mayAsk?: boolean;
+  /** What was said to the questions of the call before; absent: it begins. */
+  readonly continued?: ContinuedCall;
   /** Absent where nothing is traced. */
   readonly openSpan?: OpensSpan;
 }
@@ -70,6 +75,8 @@ export interface ToolOutcome {
   readonly truncation: Truncation | null;
   /** Class name of a thrown error, for `error.type` of the span; null without one. */
   readonly errorClass: string | null;
+  /** Of a call that was made and waits for answers. */
+  readonly asked?: ToolQuestions;
 }
 
 /** True for the ends that count towards `Tools:MaxConsecutiveErrors`; denials and cancellations do not. */

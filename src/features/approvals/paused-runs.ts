@@ -4,7 +4,7 @@ import type { Statement } from '../../db/statement.ts';
 import type { ActiveRun, RunPlan } from '../../engine/active-run.ts';
 import type { Pause, WaitingCall } from '../../engine/control/index.ts';
 import type { PauseJournal } from '../../engine/lifecycle/index.ts';
-import type { SessionRequestStore } from '../sessions/index.ts';
+import { askedText, type SessionRequestStore } from '../sessions/index.ts';
 import type { WebhookEvents } from '../webhooks/index.ts';
 import type { ApprovalStore } from './approvals.store.ts';
 import { argumentsHash } from './argument-conditions.rules.ts';
@@ -38,6 +38,7 @@ export const createPauseJournal = (deps: PausedRunDeps): PauseJournal => {
       state: 'Open',
       idempotency_key: waiting.idempotencyKey,
       position,
+      asked: waiting.asked === undefined ? null : askedText(waiting.asked.question.key, waiting.asked.state),
       created_at: now,
     });
 

@@ -2,8 +2,9 @@ import { type Config, mayNameSecret, resolveSecrets, type SecretNameRule } from 
 import { version } from '../../core/version.ts';
 import type { McpServerRow } from '../../db/tables/mcp.ts';
 import type { OutboundHttp } from '../../providers/http/outbound.ts';
-import { createMcpClient, type McpClient, type McpTarget } from '../../providers/mcp/mcp-client.ts';
+import { createMcpClient } from '../../providers/mcp/mcp-client.ts';
 import { McpFailure } from '../../providers/mcp/mcp-failure.ts';
+import type { McpClient, McpTarget } from '../../providers/mcp/mcp-target.ts';
 import type { ServerSettings } from './mcp-servers.rules.ts';
 
 /** What OAuth gives a connection. */

@@ -10,6 +10,7 @@ import {
   registeredTool,
   type ToolContext,
   type ToolEffect,
+  ToolQuestions,
   ToolStop,
   toolEffects,
   truncateOutput,
@@ -22,6 +23,7 @@ import type { ListedTool } from './listed-tools.ts';
 import type { McpTelemetry } from './mcp-telemetry.ts';
 import type { Admitted } from './pins.ts';
 import { resultText } from './remote-result.ts';
+import { callInRounds } from './remote-rounds.ts';
 import { visibleSchema } from './visible-schema.ts';
 
 export interface RemoteCallDeps {
@@ -70,7 +72,14 @@ const openCallSpan = ({ openSpan }: BuiltInCall, tool: string, endpoint: string,
   );
 };
 
-/** Makes the body of a tool: one request to its server. */
+/** A question is no error. */
+const errorTypeOf = (error: unknown): string | null => {
+  if (error instanceof ToolQuestions) return null;
+  if (error instanceof McpFailure) return failureType(error);
+  return error instanceof ToolStop ? 'refused' : 'internal';
+};
+
+/** Makes the body of a tool: a call of its server. */
 const callOf = (server: McpServerRow, { tool, isCallable }: Admitted, deps: RemoteCallDeps) => {
   const mirrored = mirroredArguments(tool.inputSchema) ?? [];
   const send = async (args: Json, context: ToolContext, call: BuiltInCall) => {
@@ -82,20 +91,22 @@ const callOf = (server: McpServerRow, { tool, isCallable }: Admitted, deps: Remo
     let span: ReturnType<typeof openCallSpan>;
     let errorType: string | null = null;
     try {
-      const { version } = await client.session(limits);
-      span = openCallSpan(call, tool.name, settingsOf(row).endpoint, version);
-      return await client.request(
-        'tools/call',
-        { name: tool.name, arguments: args },
-        {
+      const session = await client.session(limits);
+      const { endpoint } = settingsOf(row);
+      span = openCallSpan(call, tool.name, endpoint, session.version);
+      return await callInRounds({
+        ...{ client, session, endpoint, call },
+        server: server.name,
+        params: { name: tool.name, arguments: args },
+        options: {
           ...limits,
           name: tool.name,
           parameterHeaders: parameterHeaders(mirrored, args),
           traceparent: context.traceparent,
         },
-      );
+      });
     } catch (error) {
-      errorType = error instanceof McpFailure ? failureType(error) : 'internal';
+      errorType = errorTypeOf(error);
       throw error;
     } finally {
       span?.close(errorType);
@@ -124,10 +135,6 @@ const callOf = (server: McpServerRow, { tool, isCallable }: Admitted, deps: Remo
       );
       throw new ToolStop('failed', failureText(server.name, error));
     }
-    const { resultType } = result;
-    // Nobody was said to be there who could answer a question, or to wait for a task.
-    if (resultType !== undefined && resultType !== 'complete')
-      throw new ToolStop('failed', `Tool failed: ${server.name} gave no valid answer`);
     const text = await resultText(result, context);
     if (result['isError'] !== true) return text;
     throw new ToolStop('failed', truncateOutput(text, outputLimit(null, deps.maxOutputBytes)).text);

@@ -1,8 +1,8 @@
 import type { McpServerRow } from '../../db/tables/mcp.ts';
 import { isTlsFailure, OutboundError } from '../../providers/http/outbound-error.ts';
 import { wholeList } from '../../providers/mcp/lists.ts';
-import type { McpSession } from '../../providers/mcp/mcp-client.ts';
 import { McpFailure } from '../../providers/mcp/mcp-failure.ts';
+import type { McpSession } from '../../providers/mcp/mcp-target.ts';
 import { type Connections, settingsOf } from './connections.ts';
 import { mostListed } from './discovery.ts';
 import { readListing } from './listed-tools.ts';

@@ -1,7 +1,7 @@
 import { defineStore, type StoreOf } from '../../db/define-store.ts';
 import type { RunRow } from '../../db/tables.ts';
 import type { CompiledAgent } from '../../engine/compiled-agent.ts';
-import type { OpenCall, TurnResume } from '../../engine/context/index.ts';
+import { isMade, type OpenCall, type TurnResume } from '../../engine/context/index.ts';
 import { storedTurn, type TurnOrigin, type TurnStep } from '../../engine/record/index.ts';
 import { RunFailure } from '../../engine/run-failure.ts';
 import { unreportedUsage } from '../../providers/models/model-usage.ts';
@@ -73,7 +73,7 @@ const blockingCall = (
   agent: CompiledAgent,
 ): LedgerCall | undefined => {
   // A settled call has its answer among the steps, so a call that stands in the ledger and is still open has none.
-  const open = new Set(calls.flatMap((call) => (typeof call.answer === 'string' ? [call.idempotencyKey] : [])));
+  const open = new Set(calls.flatMap((call) => (isMade(call) ? [call.idempotencyKey] : [])));
   return ledger.find((call) => open.has(call.idempotency_key) && !mayRepeat(call, agent));
 };
 

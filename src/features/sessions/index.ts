@@ -27,6 +27,7 @@ export type { SessionCleanup, SessionDeletion, SessionErasure } from './session-
 export { type SessionStore, sessionStore } from './sessions.store.ts';
 export {
   answeredCalls,
+  askedText,
   createQueuedPlaces,
   createSessionAccess,
   createSessionWaits,

@@ -3,6 +3,7 @@ import { OutboundError } from '../http/outbound-error.ts';
 import { type Answer, answers, type Channel, type SendOptions } from './channel.ts';
 import { type ReadEvents, readEvents } from './event-messages.ts';
 import { McpFailure } from './mcp-failure.ts';
+import { sleep } from './sleep.ts';
 import { methodNotFound, parseMessage, type RpcMessage, type RpcRequest } from './wire/json-rpc.ts';
 import { finalErrorCode } from './wire/protocol.ts';
 
@@ -57,20 +58,6 @@ const refusal = async (answer: OpenedResponse): Promise<McpFailure> => {
   if (message?.kind === 'error') return rpcFailure(message.error, status);
   return new McpFailure('http', { status, challenge: answer.headers['www-authenticate'] });
 };
-
-const sleep = (ms: number, signal: AbortSignal | undefined): Promise<void> =>
-  new Promise((resolve, reject) => {
-    const onAbort = (): void => {
-      clearTimeout(timer);
-      reject(new McpFailure('no-answer', { cause: new OutboundError('canceled') }));
-    };
-    const timer = setTimeout(() => {
-      signal?.removeEventListener('abort', onAbort);
-      resolve();
-    }, ms);
-    if (signal?.aborted === true) onAbort();
-    else signal?.addEventListener('abort', onAbort, { once: true });
-  });
 
 // Most servers end the stream with the answer, and the connection serves the next request.
 const lastWordsMs = 500;

@@ -1,5 +1,5 @@
-import type { McpClient, McpRequestOptions } from './mcp-client.ts';
 import { McpFailure } from './mcp-failure.ts';
+import type { McpClient, McpRequestOptions } from './mcp-target.ts';
 
 export interface WholeList {
   readonly entries: readonly unknown[];

@@ -115,3 +115,73 @@ test('RUN-78 MCP-17 calls of remote tools and kill -9: none with effects is made
   );
   assert.ok((await states()).includes('asked_erase Settled'));
 });
+
+test('MCP-38 RUN-78 a question and kill -9: it can be answered afterwards, and its call is not made again once it was repeated', async (t) => {
+  const made: string[] = [];
+  let isHeld = true;
+  const remote = await rawServer(t, ({ method, params }) => {
+    if (method === 'tools/list')
+      return { resultType: 'complete', tools: [tool('erase', { annotations: { destructiveHint: true } })] };
+    if (method !== 'tools/call') return null;
+    const { inputResponses, requestState } = params;
+    made.push(`${params['arguments'].city} ${JSON.stringify(inputResponses ?? null)} ${requestState ?? ''}`);
+    if (inputResponses !== undefined)
+      return isHeld ? { raw: () => undefined } : { content: [{ type: 'text', text: 'done' }] };
+    const sure = { method: 'elicitation/create', params: { message: 'Sure?', requestedSchema: { type: 'object' } } };
+    return {
+      resultType: 'input_required',
+      inputRequests: { sure },
+      requestState: `state of ${params['arguments'].city}`,
+    };
+  });
+  const site = openSite({
+    script: [
+      { when: { tool: 'free_erase' }, reply: { text: '{{last}}' } },
+      calls('free_erase'),
+      { reply: { text: 'Fine.' } },
+    ],
+    service: {
+      RunReconciliation: { Enabled: true },
+      RunContinuation: { Enabled: true, MaxAttempts: 3 },
+      Scheduling: { PollInterval: '1s' },
+      Egress: { AllowPrivateNetworkTargets: true },
+    },
+  });
+  t.after(() => site.close());
+  let service: ServiceProcess = await site.serve();
+  const saved = await call(`${service.url}/api/mcp-servers/free`, {
+    method: 'PUT',
+    body: { endpoint: remote.endpoint, requiresApproval: false },
+  });
+  assert.equal(saved.status, 200, saved.text);
+  assert.equal((await call(`${service.url}/api/mcp-servers/refresh`, { method: 'POST' })).status, 200);
+  const agent = { name: 'shop', model: { provider: 'demo', model: 'm' }, toolNames: ['free_erase'] };
+  assert.equal((await call(`${service.url}/api/agents`, { body: agent })).status, 201);
+  const run = (body: object) => call(`${service.url}/api/agents/shop/run`, { body: { stream: false, ...body } });
+  const ask = async (city: string): Promise<string> => {
+    const asked = await run({ message: `free_erase ${city}`, sessionId: city });
+    const { status, clientToolCalls } = asked.json<{ status: string; clientToolCalls: { callId: string }[] }>();
+    assert.equal(status, 'AwaitingInput', asked.text);
+    return clientToolCalls[0]?.callId ?? '';
+  };
+  const answer = (city: string, callId: string) =>
+    run({ sessionId: city, toolResults: [{ callId, result: '{"action":"accept","content":{}}' }] });
+  const before = await ask('Ulm');
+  const during = await ask('Rom');
+  const answered = answer('Rom', during).catch(() => null);
+  await until('the repeated call is out', async () => made.length === 3);
+  await service.kill();
+  await answered;
+  isHeld = false;
+  service = await site.serve();
+  await until('the end of what was under way', () => isIdle(service));
+  const yes = '{"sure":{"action":"accept","content":{}}}';
+  assert.deepEqual(made, ['Ulm null ', 'Rom null ', `Rom ${yes} state of Rom`]);
+  assert.equal((await answer('Ulm', before)).json<{ output: string }>().output, 'done');
+  assert.deepEqual(made.slice(3), [`Ulm ${yes} state of Ulm`]);
+  // The answer of the lost call was used up, and nobody makes it once more.
+  assert.equal((await answer('Rom', during)).status, 409);
+  const next = await run({ message: 'And?', sessionId: 'Rom' });
+  assert.equal(next.status, 200, next.text);
+  assert.equal(made.length, 4);
+});

@@ -107,6 +107,14 @@ const guardedCall = async (open: OpenCall, pass: Pass, reasons: ReadonlyMap<stri
       },
     };
   }
+  if (answer.type === 'QuestionAnswers') {
+    const place: TextPlace = { source: 'ToolResult', toolName: call.toolName };
+    const answers = await Array.fromAsync(answer.answers, async ({ key, result }) => ({
+      key,
+      result: result === null ? null : await pass(result, place),
+    }));
+    return { ...open, answer: { ...answer, answers } };
+  }
   const told = answer.errorMessage ?? '';
   for (const [reason, checkedReason] of reasons)
     if (reason !== '' && checkedReason !== reason && told.endsWith(reason))

@@ -84,6 +84,14 @@ export const announceCustom = (run: ActiveRun, ports: ToolPorts, customType: str
   });
 };
 
+const askedText = 'The call has asked for input.';
+
+/** The entry of a call that has asked for input: this request was answered, and the next one has an entry of its own. */
+export const recordAsked = (run: ActiveRun, ports: ToolPorts, outcome: ToolOutcome, entry: ToolCallEntry): void => {
+  const settlement = settlementOf(run, ports, { ...outcome, error: askedText });
+  run.log.write(ports.journal.toolSettled(entry, settlement)).catch((error: unknown) => entryFailed(run, ports, error));
+};
+
 /**
  * The end of a call. `entry` is the one that was pending; a call without one was refused by the service or answered by the
  * caller's own program.

@@ -1,4 +1,4 @@
-import type { OpenCall } from '../../context/index.ts';
+import { isMade, type OpenCall } from '../../context/index.ts';
 
 /** Where a call waits until none of its turn runs beside it. */
 export interface CallLine {
@@ -50,6 +50,9 @@ const createLine = (calls: number) => {
   };
 };
 
+/** A person has had a say in it. */
+const goesAlone = (open: OpenCall): boolean => isMade(open) && open.answer !== 'execute';
+
 /**
  * Runs the calls of one turn side by side, but for those that need an approval: what a person has approved goes first,
  * what a standing rule approves goes last, each by itself. Results come in the order of the calls. Waits for all before
@@ -62,10 +65,10 @@ export const sideBySide = async <T>(
 ): Promise<T[]> => {
   const results = new Map<OpenCall, T>();
   for (const open of calls) {
-    if (open.answer !== 'approved' || signal.aborted) continue;
+    if (!goesAlone(open) || signal.aborted) continue;
     results.set(open, await runOne(open, null));
   }
-  const others = calls.filter(({ answer }) => answer !== 'approved');
+  const others = calls.filter((open) => !goesAlone(open));
   const line = createLine(others.length);
   const settled = await Promise.allSettled(
     others.map(async (open, position) => {

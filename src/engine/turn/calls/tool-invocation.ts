@@ -1,8 +1,9 @@
+import type { Json } from '../../../contract/schema.ts';
 import type { Span } from '../../../core/telemetry/span.ts';
 import type { ModelToolCall } from '../../../providers/models/model-provider.ts';
 import type { ActiveRun } from '../../active-run.ts';
 import { type ClientResult, normalizedArguments, type OpenCall } from '../../context/index.ts';
-import { blockRun, type CallGuard, guardCall, holdCall, type WaitingCall } from '../../control/index.ts';
+import { blockRun, type CallGuard, guardCall, holdCall, mayAsk, type WaitingCall } from '../../control/index.ts';
 import { type ToolCallEntry, traceparentOf } from '../../record/index.ts';
 import {
   canonicalText,
@@ -16,14 +17,14 @@ import {
 import type { ToolPorts } from '../turn-ports.ts';
 import { agentTool, type ChildCaller } from './agent-tool.ts';
 import { announceInvoking, recordPending } from './call-entry.ts';
-import { announceCustom, recordSettled } from './call-record.ts';
+import { announceCustom, recordAsked, recordSettled } from './call-record.ts';
 import type { CallLine } from './side-by-side.ts';
 import { endToolSpan, openToolSpan, spansBelow } from './tool-span.ts';
 
-/** How a call ended, or what it waits for; nothing of a waiting call has happened. */
+/** How a call ended, or what it waits for: nothing of it has happened yet, unless it is for answers. */
 export interface CallResult {
   readonly outcome: ToolOutcome;
-  readonly waiting: WaitingCall | null;
+  readonly waiting: readonly WaitingCall[];
 }
 
 interface Attempt extends CallResult {
@@ -69,12 +70,15 @@ const requestOf = (
     signal: run.signal,
     idempotencyKey: open.idempotencyKey,
     requestId: plan.requestId,
+    // Without this process nobody has the arguments that were masked, and the call could not go on.
+    mayAsk: open.keptInput === undefined && mayAsk(run),
+    ...(typeof open.answer !== 'string' && open.answer.type === 'QuestionAnswers' ? { continued: open.answer } : {}),
     ...traceparentOf(span),
     ...spansBelow(run, span),
   };
 };
 
-const notMade = (outcome: ToolOutcome, waiting: WaitingCall | null = null): Attempt => ({
+const notMade = (outcome: ToolOutcome, waiting: readonly WaitingCall[] = []): Attempt => ({
   outcome,
   waiting,
   entry: null,
@@ -92,6 +96,23 @@ const unrecorded = ({ call }: OpenCall, durationMs: number): ToolOutcome => ({
   truncation: null,
   errorClass: 'UnrecordedCallError',
 });
+
+/** One for each question; the first has what the call goes on with. */
+const askedCalls = (
+  ports: ToolPorts,
+  { call, idempotencyKey }: OpenCall,
+  args: Json,
+  { asked }: ToolOutcome,
+): readonly WaitingCall[] =>
+  (asked?.questions ?? []).map((question, index) => ({
+    kind: 'question',
+    call,
+    idempotencyKey,
+    requestId: ports.newId(),
+    arguments: args,
+    presentation: null,
+    asked: { question, state: index === 0 ? (asked?.state ?? '') : null },
+  }));
 
 /** The checks, whoever has to be asked, the ledger entry, the body: each only where the one before lets the call go on. */
 const attemptCall = async (
@@ -114,17 +135,17 @@ const attemptCall = async (
   const isInLine = hold !== 'preApproved' || line === null || (await line.alone());
   if (run.signal.aborted || !isInLine) return notMade(prepared.stopped('canceled'));
   if (hold !== null && hold !== 'preApproved')
-    return 'refused' in hold ? notMade(prepared.stopped(hold)) : notMade(prepared.stopped('waiting'), hold);
+    return 'refused' in hold ? notMade(prepared.stopped(hold)) : notMade(prepared.stopped('waiting'), [hold]);
   const { keptInput } = open;
   const argumentsText = keptInput === undefined ? canonicalArguments : normalizedArguments(keptInput);
   const { entry, isRecorded } = await recordPending(run, ports, open, tool, argumentsText);
-  if (!isRecorded) return { outcome: unrecorded(open, ports.now() - startedAt), waiting: null, entry };
+  if (!isRecorded) return { outcome: unrecorded(open, ports.now() - startedAt), waiting: [], entry };
   // A child run waits for its own model; what it does itself is work of this service.
   const isWait = run.plan.agent.tools.get(request.toolName)?.kind === 'tool';
   if (isWait) run.waits.enter();
   const outcome = await prepared.execute();
   if (isWait) run.waits.leave();
-  return { outcome, waiting: null, entry };
+  return { outcome, waiting: askedCalls(ports, open, prepared.args, outcome), entry };
 };
 
 /** An outcome as it is kept and as the model has it. Results of a body were inspected before they were cut. */
@@ -163,7 +184,10 @@ export const runCall = async (
       : notMade(replay);
   const outcome = await guardedOutcome(attempt.outcome, open, guard, replay !== null);
   endToolSpan(run, ports, call, tool !== undefined, span, outcome);
-  if (waiting !== null) return { outcome, waiting };
+  if (waiting.length > 0) {
+    if (entry !== null) recordAsked(run, ports, outcome, entry);
+    return { outcome, waiting };
+  }
   // The process gave the call up, not the run: what became of it outside is unknown, and whoever goes on decides.
   if (outcome.status === 'canceled' && run.steps !== null && run.stopReason?.kind !== 'cancel')
     return { outcome, waiting };
@@ -194,5 +218,5 @@ export const clientCall = (
     errorClass: errorMessage === null ? null : 'ToolError',
   };
   recordSettled(run, ports, open, tool, outcome, 'toolAnswered');
-  return { outcome, waiting: null };
+  return { outcome, waiting: [] };
 };

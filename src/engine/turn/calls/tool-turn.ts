@@ -1,6 +1,6 @@
 import type { ModelToolCall } from '../../../providers/models/model-provider.ts';
 import type { ActiveRun } from '../../active-run.ts';
-import type { ContentPart, OpenCall } from '../../context/index.ts';
+import { type ContentPart, isMade, type OpenCall } from '../../context/index.ts';
 import type { WaitingCall } from '../../control/index.ts';
 import { RunFailure } from '../../run-failure.ts';
 import { isToolFailure, type ToolOutcome } from '../../tools/index.ts';
@@ -55,11 +55,11 @@ export const toolTurn = async (
     const { call, answer } = open;
     if (typeof answer !== 'string' && answer.type === 'ToolResult') return answer;
     const called =
-      typeof answer === 'string'
-        ? await runCall(run, ports, open, children, line)
-        : clientCall(run, ports, open, answer);
-    if (called.waiting !== null) {
-      waiting.push(called.waiting);
+      typeof answer !== 'string' && answer.type === 'ClientResult'
+        ? clientCall(run, ports, open, answer)
+        : await runCall(run, ports, open, children, line);
+    if (called.waiting.length > 0) {
+      waiting.push(...called.waiting);
       return null;
     }
     countStreak(streak, called.outcome, call, ports);
@@ -73,7 +73,7 @@ export const toolTurn = async (
   if (run.plan.agent.model.allowConcurrentToolCalls) return turn(await sideBySide(calls, run.signal, runOne));
   const parts: (ContentPart | null)[] = [];
   for (const open of calls) {
-    if (run.signal.aborted && typeof open.answer === 'string') continue;
+    if (run.signal.aborted && isMade(open)) continue;
     parts.push(await runOne(open, null));
   }
   return turn(parts);

@@ -24,6 +24,14 @@ const outside = ({ given, asksNobody, opening }: PlanParts) => ({
   opening: opening ?? none,
 });
 
+/** What only a run has that goes on from somewhere, or repeats another one. */
+const continued = ({ resume, resources, continuedFromRunId, replay }: PlanParts) => ({
+  resume: resume ?? null,
+  resources: resources ?? null,
+  continuedFromRunId: continuedFromRunId ?? null,
+  replay: replay ?? null,
+});
+
 /** The one place where a plan is made, so that every run has every member. */
 export const runPlan = (of: PlanParts): RunPlan => ({
   id: of.id,
@@ -47,13 +55,10 @@ export const runPlan = (of: PlanParts): RunPlan => ({
   job: of.job ?? null,
   createdAt: of.createdAt,
   nextSequence: of.nextSequence ?? 0,
-  resume: of.resume ?? null,
-  resources: of.resources ?? null,
+  ...continued(of),
   ...outside(of),
-  continuedFromRunId: of.continuedFromRunId ?? null,
   unrecordedCount: of.unrecordedCount ?? null,
   isUnchecked: of.isUnchecked ?? false,
-  replay: of.replay ?? null,
   parent: of.parent ?? null,
   parentCallId: of.parentCallId ?? null,
   limits: of.limits ?? null,

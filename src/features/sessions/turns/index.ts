@@ -2,6 +2,7 @@ import type { Storage } from '../../../db/storage.ts';
 import { createPauseEnds, type PauseEndDeps } from './pause-ends.ts';
 import { sessionRequestStore } from './session-requests.store.ts';
 
+export { askedText } from './asked-requests.rules.ts';
 export { answeredCalls, refusedPart, rejection } from './open-calls.rules.ts';
 export { createOwnSessionTurns } from './own-session-turns.ts';
 export { createQueuedPlaces, type QueuedPlaces } from './queued-places.ts';

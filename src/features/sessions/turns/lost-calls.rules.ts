@@ -39,7 +39,13 @@ export const lostCalls = (
 ): OpenCall[] =>
   openCallsOf(history).map(({ toolCallId, toolName, arguments: args }) => {
     const row = answered.find((entry) => entry.tool_call_id === toolCallId);
-    const entry = made.find(({ idempotency_key }) => idempotency_key === row?.idempotency_key);
+    // A call that has asked for input has an entry for each time that it was made; ids order by time.
+    const entry = made
+      .filter(({ idempotency_key }) => idempotency_key === row?.idempotency_key)
+      .reduce<ToolInvocationRow | undefined>(
+        (last, one) => (last === undefined || one.id > last.id ? one : last),
+        undefined,
+      );
     return {
       call: { toolCallId, toolName, input: JSON.stringify(args) } as OpenCall['call'],
       idempotencyKey: row?.idempotency_key ?? '',

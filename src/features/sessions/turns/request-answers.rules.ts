@@ -1,7 +1,8 @@
-import { AcpError, type ErrorCode } from '../../../contract/errors.ts';
+import { AcpError, type ErrorCode, invalidField } from '../../../contract/errors.ts';
 import type { AgentRunRequest } from '../../../contract/run-request.ts';
 import type { ToolApprovalDecision } from '../../../contract/tool-approval.ts';
 import type { SessionRequestRow } from '../../../db/tables/approvals.ts';
+import { isQuestionAnswer } from './asked-requests.rules.ts';
 
 /** What a run request answers of the open requests of its session. */
 export type Answers = Pick<AgentRunRequest, 'approvals' | 'toolResults'>;
@@ -39,11 +40,16 @@ const checkResults = (
   rows: readonly SessionRequestRow[],
   results: NonNullable<AgentRunRequest['toolResults']>,
 ): void => {
-  for (const [index, { callId }] of results.entries()) {
+  for (const [index, { callId, result }] of results.entries()) {
     const row = byId(rows, 'ClientTool', callId);
     const path = `toolResults[${index}].callId`;
     if (row === undefined) throw refuse('tool-call-unknown', `The call "${callId}" is not known.`, path);
     if (!isOpen(row)) throw refuse('tool-call-answered', `The call "${callId}" is answered.`, path);
+    if (row.asked !== null && typeof result === 'string' && !isQuestionAnswer(result))
+      throw invalidField(
+        `toolResults[${index}].result`,
+        'must be {"action":"accept","content":{…}} as text, or the same with decline or cancel',
+      );
   }
   const answeredIds = new Set(results.map(({ callId }) => callId));
   const missing = rows.find((row) => isOpen(row) && row.kind === 'ClientTool' && !answeredIds.has(row.id));

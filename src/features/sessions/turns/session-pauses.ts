@@ -7,6 +7,7 @@ import type { SessionRequestRow } from '../../../db/tables/approvals.ts';
 import type { ChatMessage, ContentPart, TurnResume } from '../../../engine/context/index.ts';
 import type { SessionTurn } from '../../../engine/record/index.ts';
 import type { OpenRequest } from '../sessions.schema.ts';
+import { questionAnswers } from './asked-requests.rules.ts';
 import { lostCalls, lostRequests } from './lost-calls.rules.ts';
 import { answeredCalls, changedError, openCallsOf, refusedPart, rejection } from './open-calls.rules.ts';
 import type { PauseEnds } from './pause-ends.ts';
@@ -113,6 +114,11 @@ export const createSessionPauses = (deps: SessionPauseDeps) => {
   ): Promise<TurnResume> => {
     const resultOf = new Map(results.map((result) => [result.callId, result]));
     const calls = answeredCalls(session, open, (row) => {
+      if (row.asked !== null)
+        return questionAnswers(
+          open.filter(({ tool_call_id: id }) => id === row.tool_call_id),
+          ({ id }) => resultOf.get(id)?.result ?? null,
+        );
       const { result = null, errorMessage = null } = resultOf.get(row.id) ?? {};
       return { type: 'ClientResult', result, errorMessage };
     });

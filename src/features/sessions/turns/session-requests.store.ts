@@ -9,15 +9,16 @@ export const sessionRequestStore = defineStore((storage) => {
     storage.db,
     'session_requests',
     ({ tenant_id, session_id, run_id, id }: SessionRequestRow) => ({
-      set: { state: 'Answered' },
+      // What a remote tool goes on with is the next run's now.
+      set: { state: 'Answered', asked: null },
       where: { tenant_id, session_id, run_id, id, state: 'Open' },
     }),
     { mustChange: true },
   );
   return {
     /** Every request that the session ever had, the newest pause first, in the order of its calls. */
-    list: (tenantId: string, sessionId: string): Promise<readonly SessionRequestRow[]> =>
-      storage.db
+    async list(tenantId: string, sessionId: string): Promise<readonly SessionRequestRow[]> {
+      const rows = await storage.db
         .selectFrom('session_requests')
         .selectAll()
         .where('tenant_id', '=', tenantId)
@@ -25,7 +26,9 @@ export const sessionRequestStore = defineStore((storage) => {
         .orderBy('created_at', 'desc')
         .orderBy('run_id', 'desc')
         .orderBy('position')
-        .execute(),
+        .execute();
+      return rows.map((row) => storage.rows.open('session_requests', tenantId, row));
+    },
     /** What later runs of the session have begun of the calls of these requests. */
     async made(rows: readonly SessionRequestRow[]): Promise<readonly ToolInvocationRow[]> {
       const [first] = rows;
@@ -44,13 +47,15 @@ export const sessionRequestStore = defineStore((storage) => {
         .execute();
       return calls.map((row) => storage.rows.open('tool_invocations', first.tenant_id, row));
     },
-    inserted: insertStatement(storage.db, 'session_requests', (row: SessionRequestRow) => row),
+    inserted: insertStatement(storage.db, 'session_requests', (row: SessionRequestRow) =>
+      storage.rows.seal('session_requests', row.tenant_id, row),
+    ),
     /** All of them; fails its unit when one is not open any more. */
     answer: (rows: readonly SessionRequestRow[]): Promise<void> => storage.write(rows.map((row) => answered(row))),
     async voidOpen(tenantId: string, sessionId: string): Promise<void> {
       await storage.db
         .updateTable('session_requests')
-        .set({ state: 'Void' })
+        .set({ state: 'Void', asked: null })
         .where('tenant_id', '=', tenantId)
         .where('session_id', '=', sessionId)
         .where('state', '=', 'Open')

@@ -1,0 +1,95 @@
+import { handshakeVersions, mcpMeta, statelessVersion } from '../../contract/mcp.ts';
+import { isRecord } from '../../contract/record.ts';
+import type { Channel } from './channel.ts';
+import { httpChannel } from './http-channel.ts';
+import { McpFailure } from './mcp-failure.ts';
+import type { Connection, McpClientDeps, McpTarget } from './mcp-target.ts';
+import { type ChosenVersion, handshake, versionOfDiscovery, versionOfFailure } from './negotiation.ts';
+import type { Sender } from './sender.ts';
+import { openSseChannel } from './sse-channel.ts';
+import { mcpHeader, twoEndpointVersion } from './wire/protocol.ts';
+
+const record = (value: unknown): Readonly<Record<string, unknown>> => (isRecord(value) ? value : {});
+
+const nameOf = (info: unknown): string | null => {
+  const { name } = record(info) as { readonly name?: unknown };
+  return typeof name === 'string' ? name.slice(0, 200) : null;
+};
+
+/** Finds out how a server is spoken to, and begins. Throws McpFailure. */
+export const opensConnection = (target: McpTarget, deps: McpClientDeps, sender: Sender) => {
+  const openChannel = async (): Promise<Channel> =>
+    (await target.channel?.()) ??
+    httpChannel({ ...deps, url: new URL(target.endpoint), maxBytes: deps.maxAnswerBytes });
+
+  const initialize = async (asked: ChosenVersion): Promise<Connection> => {
+    const timeoutMs = deps.connectTimeoutMs;
+    const isTwoEndpoint = target.transport === 'Sse';
+    const channel = isTwoEndpoint
+      ? await sender.authorized((headers) =>
+          openSseChannel({ ...deps, url: new URL(target.endpoint), headers, maxBytes: deps.maxAnswerBytes, timeoutMs }),
+        )
+      : await openChannel();
+    try {
+      const { result, headers } = await sender.authorized((own) =>
+        channel.request(
+          {
+            jsonrpc: '2.0',
+            id: sender.newId(),
+            method: 'initialize',
+            params: { protocolVersion: asked.version, capabilities: {}, clientInfo: deps.clientInfo },
+          },
+          { headers: own, timeoutMs, answersRequests: true },
+        ),
+      );
+      const version = result['protocolVersion'];
+      const spoken: readonly unknown[] = isTwoEndpoint ? [...handshakeVersions, twoEndpointVersion] : handshakeVersions;
+      if (typeof version !== 'string' || !spoken.includes(version)) throw new McpFailure('no-common-version');
+      const connection: Connection = {
+        channel,
+        generation: 'Handshake',
+        version,
+        sessionId: headers[mcpHeader.session] ?? null,
+        serverName: nameOf(result['serverInfo']),
+        capabilities: record(result['capabilities']),
+      };
+      await channel.notify(
+        { jsonrpc: '2.0', method: 'notifications/initialized' },
+        { headers: sender.sessionHeaders(await sender.ownHeaders(), connection), timeoutMs, answersRequests: true },
+      );
+      return connection;
+    } catch (error) {
+      channel.close();
+      throw error;
+    }
+  };
+
+  const discover = async (isSecond = false): Promise<Connection> => {
+    const channel = await openChannel();
+    let chosen: ChosenVersion;
+    try {
+      const { result } = await sender.stateless(channel, 'server/discover', {}, { timeoutMs: deps.connectTimeoutMs });
+      chosen = versionOfDiscovery(result);
+      if (chosen.generation === 'Stateless')
+        return {
+          channel,
+          generation: 'Stateless',
+          version: statelessVersion,
+          sessionId: null,
+          serverName: nameOf(record(result['_meta'])[mcpMeta.serverInfo] ?? result['serverInfo']),
+          capabilities: record(result['capabilities']),
+        };
+    } catch (error) {
+      const told = error instanceof McpFailure ? versionOfFailure(error) : null;
+      if (told === null) throw error;
+      chosen = told;
+    }
+    // It refuses the version and names it as one of its own: asked once more, and not a third time.
+    if (chosen.generation === 'Stateless' && !isSecond) return discover(true);
+    if (target.protocol === 'Stateless' || chosen.generation === 'Stateless') throw new McpFailure('no-common-version');
+    return initialize(chosen);
+  };
+
+  return (): Promise<Connection> =>
+    target.protocol === 'Handshake' || target.transport === 'Sse' ? initialize(handshake) : discover();
+};
