@@ -5,6 +5,7 @@ import type { OutboundHttp } from '../../providers/http/outbound.ts';
 import { createMcpClient } from '../../providers/mcp/mcp-client.ts';
 import { McpFailure } from '../../providers/mcp/mcp-failure.ts';
 import type { McpClient, McpTarget } from '../../providers/mcp/mcp-target.ts';
+import { sha256 } from './listed-tools.ts';
 import type { ServerSettings } from './mcp-servers.rules.ts';
 
 /** What OAuth gives a connection. */
@@ -53,25 +54,28 @@ export const createConnections = ({ secret, tokens, http, connectTimeoutMs }: Co
       connectTimeoutMs: timeoutMs,
       maxAnswerBytes,
     });
+  /** The whole Authorization header; null: none is sent. Throws McpFailure. */
+  const authorizationOf = async (row: ServerRecord): Promise<string | null> => {
+    const { authorizationConfigurationKey: key, oauthEnabled } = settingsOf(row);
+    if (oauthEnabled) return tokens.header(row);
+    if (key === null) return null;
+    const value = secret(row.tenant_id, key);
+    if (value === null) throw new McpFailure('missing-credential');
+    return value;
+  };
   const connectTo = (row: ServerRecord, timeoutMs = connectTimeoutMs): McpClient => {
     const settings = settingsOf(row);
-    const { authorizationConfigurationKey: key } = settings;
+    const authorization = (): Promise<string | null> => authorizationOf(row);
     if (settings.oauthEnabled)
       return clientOf(
         {
           ...settings,
-          authorization: () => tokens.header(row),
+          authorization,
           renewed: (refused) => tokens.renewed(row, refused),
           forbidden: (challenge) => tokens.forbidden(row, challenge),
         },
         timeoutMs,
       );
-    const authorization = async (): Promise<string | null> => {
-      if (key === null) return null;
-      const value = secret(row.tenant_id, key);
-      if (value === null) throw new McpFailure('missing-credential');
-      return value;
-    };
     return clientOf({ ...settings, authorization }, timeoutMs);
   };
 
@@ -93,6 +97,8 @@ export const createConnections = ({ secret, tokens, http, connectTimeoutMs }: Co
     },
     /** One beside those that are kept, for whoever closes it. */
     apart: (row: ServerRecord, timeoutMs: number): McpClient => connectTo(row, timeoutMs),
+    /** What stands for the credential that a server is sent now. Throws McpFailure. */
+    credential: async (row: ServerRecord): Promise<string> => sha256((await authorizationOf(row)) ?? ''),
     /** What a server without a credential is in; null: it has one, as far as is known without a look into the store. */
     lacking(row: Omit<ServerRecord, 'updated_at'>): 'MissingCredential' | 'AuthorizationRequired' | null {
       const { authorizationConfigurationKey: key, oauthEnabled } = settingsOf(row);

@@ -98,7 +98,7 @@ export const mcpServersFeature = (deps: McpServersDeps) => {
     maxTools: settings.MaxToolsPerServer,
   });
   const content = createRemoteContent({
-    ...{ connections, telemetry, timeoutMs },
+    ...{ connections, telemetry, timeoutMs, now },
     maxResourceBytes: settings.MaxResourceBytesPerResource,
   });
   telemetry.toolsOf(catalog.counts);

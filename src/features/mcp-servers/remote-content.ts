@@ -6,14 +6,16 @@ import { failureType, McpFailure } from '../../providers/mcp/mcp-failure.ts';
 import type { McpClient } from '../../providers/mcp/mcp-target.ts';
 import { visibleText } from '../../providers/mcp/visible-text.ts';
 import { type Connections, settingsOf } from './connections.ts';
+import { createKeptLists } from './kept-lists.ts';
 import type { McpPromptSummary, McpResourceContent, McpResourceSummary } from './mcp-servers.schema.ts';
 import type { McpTelemetry } from './mcp-telemetry.ts';
 
 export interface RemoteContentDeps {
-  readonly connections: Pick<Connections, 'to' | 'lacking'>;
+  readonly connections: Pick<Connections, 'to' | 'lacking' | 'credential'>;
   readonly telemetry: McpTelemetry;
   readonly timeoutMs: number;
   readonly maxResourceBytes: number;
+  readonly now: () => number;
 }
 
 const mostListed = 1000;
@@ -99,7 +101,9 @@ const readParts = (contents: unknown): ReadContent => {
 };
 
 /** What servers have beside tools. Throws AcpError for a server that fails. */
-export const createRemoteContent = ({ connections, telemetry, timeoutMs, maxResourceBytes }: RemoteContentDeps) => {
+export const createRemoteContent = ({ connections, telemetry, timeoutMs, ...deps }: RemoteContentDeps) => {
+  const { maxResourceBytes } = deps;
+  const kept = createKeptLists(deps.now);
   /** One exchange with a server, counted; its failure as callers are told of it. */
   const asked = async <T>(row: McpServerRow, method: string, work: (client: McpClient) => Promise<T>): Promise<T> => {
     const startedAt = performance.now();
@@ -126,7 +130,9 @@ export const createRemoteContent = ({ connections, telemetry, timeoutMs, maxReso
       const limits = { timeoutMs, signal };
       const { capabilities } = await client.session(limits);
       if (!Object.hasOwn(capabilities, kind)) return [];
-      return (await wholeList(client, kind, { ...limits, maxEntries: mostListed })).entries;
+      return kept.list(row, kind, await connections.credential(row), () =>
+        wholeList(client, kind, { ...limits, maxEntries: mostListed }),
+      );
     });
   const resources = async (row: McpServerRow, signal?: AbortSignal): Promise<readonly McpResourceSummary[]> =>
     (await list(row, 'resources', signal)).flatMap(resourceOf);

@@ -1,8 +1,10 @@
 import assert from 'node:assert/strict';
 import { createHash } from 'node:crypto';
-import { forEachService } from '../../support/app.ts';
+import { test } from 'node:test';
+import { createKeptLists } from '../../../src/features/mcp-servers/kept-lists.ts';
+import { forEachService, forEachServiceInFile } from '../../support/app.ts';
 import { generations, officialServer } from '../../support/mcp/mcp-server.ts';
-import { mcpSetup, rawServer, refused, save } from './mcp-world.ts';
+import { mcpKey, mcpSetup, rawServer, refused, save } from './mcp-world.ts';
 
 const params = { name: 'weather' };
 
@@ -104,4 +106,47 @@ forEachService('MCP-25 a resource is cut between characters, and one that is bin
     [blob.text, blob.isBinary, blob.byteSize, blob.mimeType, blob.truncated],
     [null, true, 3, 'image/png', false],
   );
+});
+
+forEachServiceInFile(
+  'MCP-36 a list is kept as long as its server says, for its tenant, its record and its credential alone',
+  async (open, t) => {
+    let ttl: object = { ttlMs: 60_000, cacheScope: 'public' };
+    const server = await rawServer(t, ({ method }) => {
+      if (method === 'server/discover') return { supportedVersions: ['2026-07-28'], capabilities: { resources: {} } };
+      return { resources: [{ uri: 'a://one', name: 'one' }], ...ttl };
+    });
+    const asked = (): number => server.asked.filter(({ method }) => method === 'resources/list').length;
+    const app = await open(mcpSetup({ host: { Tenancy: { Enabled: true } } }));
+    const acme = app.inTenant('acme');
+    const home = app.inTenant('default');
+    const list = async (client: typeof home) => (await client.mcpServers.resources({ params })).body.length;
+    await save(home, server.endpoint);
+    await save(acme, server.endpoint);
+    assert.deepEqual([await list(home), await list(home), asked()], [1, 1, 1]);
+    assert.deepEqual([await list(acme), asked()], [1, 2], 'another tenant asks for itself, though the list is public');
+    await app.clock.jump(60_001);
+    assert.deepEqual([await list(home), asked()], [1, 3]);
+    // Another record, and then another credential.
+    await save(home, server.endpoint, { authorizationConfigurationKey: mcpKey });
+    assert.deepEqual([await list(home), await list(home), asked()], [1, 1, 4]);
+    ttl = {};
+    await save(home, server.endpoint);
+    assert.deepEqual([await list(home), await list(home), asked()], [1, 1, 6], 'without a hint it is stale at once');
+  },
+);
+
+test('MCP-36 what was answered for one credential is not for another one', async () => {
+  const lists = createKeptLists(() => 1);
+  let asked = 0;
+  const row = { id: 'a', updated_at: 1 };
+  const ask = async () => {
+    asked += 1;
+    return { entries: [asked], ttlMs: 1000, isComplete: true };
+  };
+  assert.deepEqual(await lists.list(row, 'prompts', 'one', ask), [1]);
+  assert.deepEqual(await lists.list(row, 'prompts', 'one', ask), [1]);
+  assert.deepEqual(await lists.list(row, 'prompts', 'two', ask), [2]);
+  assert.deepEqual(await lists.list(row, 'resources', 'two', ask), [3]);
+  assert.deepEqual(await lists.list({ ...row, updated_at: 2 }, 'prompts', 'two', ask), [4]);
 });
