@@ -156,7 +156,8 @@ export const declarationKinds: readonly DeclarationKind[] = [
     },
     owner: 'labels',
     nameOf,
-    list: async (client) => (await client.mcpServers.list()).body,
+    // Programs stand in the configuration of the host.
+    list: async (client) => (await client.mcpServers.list()).body.filter(({ transport }) => transport !== 'Stdio'),
     save: (client, body, server, query) => client.mcpServers.save({ params: { name: server }, query, body }),
     remove: (client, stored) => client.mcpServers.remove(paramsOf(stored)),
   }),

@@ -6,6 +6,8 @@ import type { BackgroundService } from '../../scheduler/background-service.ts';
 import { type Discovery, sideBySide } from './discovery.ts';
 
 export interface BackgroundDeps {
+  /** Before each round. */
+  readonly prepare: () => Promise<void>;
   readonly table: Pick<StoreTable<McpServerRow>, 'rows'>;
   readonly discovery: Discovery;
   /** Whether a server has no credential: one that was reached before is not left as it is then. */
@@ -27,6 +29,7 @@ export const backgroundDiscovery = (deps: BackgroundDeps): BackgroundService => 
   let underWay: Promise<void> | null = null;
 
   const round = async (mayAct: () => boolean, signal: AbortSignal): Promise<void> => {
+    await deps.prepare();
     const due = [...table.rows.values()].filter(
       (row) =>
         row.enabled === 1 &&

@@ -2,11 +2,13 @@ import { type Config, mayNameSecret, resolveSecrets, type SecretNameRule } from 
 import { version } from '../../core/version.ts';
 import type { McpServerRow } from '../../db/tables/mcp.ts';
 import type { OutboundHttp } from '../../providers/http/outbound.ts';
+import { OutboundError } from '../../providers/http/outbound-error.ts';
 import { createMcpClient } from '../../providers/mcp/mcp-client.ts';
 import { McpFailure } from '../../providers/mcp/mcp-failure.ts';
 import type { McpClient, McpTarget } from '../../providers/mcp/mcp-target.ts';
+import { createProgram, type ProgramDeps, type ProgramSettings } from '../../providers/mcp/stdio/program.ts';
 import { sha256 } from './listed-tools.ts';
-import type { ServerSettings } from './mcp-servers.rules.ts';
+import { isProgram, type ServerSettings } from './mcp-servers.rules.ts';
 
 /** What OAuth gives a connection. */
 export interface BearerTokens {
@@ -26,6 +28,11 @@ export interface ConnectionDeps {
   readonly tokens: BearerTokens;
   readonly http: Pick<OutboundHttp, 'open' | 'request'>;
   readonly connectTimeoutMs: number;
+  /** Programs of the host; null: it has none of this name. */
+  readonly programs: { get(tenantId: string, name: string): ProgramSettings | null };
+  readonly log: ProgramDeps['log'];
+  /** PATH of programs. */
+  readonly path: string | undefined;
 }
 
 export type ServerRecord = Pick<McpServerRow, 'tenant_id' | 'name' | 'id' | 'settings' | 'updated_at'>;
@@ -44,7 +51,8 @@ export const settingsOf = ({ settings }: Pick<McpServerRow, 'settings'>): Server
   JSON.parse(settings) as ServerSettings;
 
 /** The connections of this process, one for each server as it is saved. */
-export const createConnections = ({ secret, tokens, http, connectTimeoutMs }: ConnectionDeps) => {
+export const createConnections = (deps: ConnectionDeps) => {
+  const { secret, tokens, http, connectTimeoutMs, programs, log, path } = deps;
   const clients = new Map<string, { readonly savedAt: number; readonly client: McpClient }>();
 
   const clientOf = (target: McpTarget, timeoutMs: number): McpClient =>
@@ -54,6 +62,17 @@ export const createConnections = ({ secret, tokens, http, connectTimeoutMs }: Co
       connectTimeoutMs: timeoutMs,
       maxAnswerBytes,
     });
+  /** A process of its own, which ends with the client. */
+  const programOf = ({ tenant_id: tenantId, name }: ServerRecord): Pick<McpTarget, 'channel' | 'stop'> => {
+    const settings = programs.get(tenantId, name);
+    if (settings !== null) return createProgram(settings, { log, path, maxLineBytes: maxAnswerBytes });
+    return {
+      async channel() {
+        throw new McpFailure('no-answer', { cause: new OutboundError('unreachable') });
+      },
+    };
+  };
+
   /** The whole Authorization header; null: none is sent. Throws McpFailure. */
   const authorizationOf = async (row: ServerRecord): Promise<string | null> => {
     const { authorizationConfigurationKey: key, oauthEnabled } = settingsOf(row);
@@ -65,6 +84,10 @@ export const createConnections = ({ secret, tokens, http, connectTimeoutMs }: Co
   };
   const connectTo = (row: ServerRecord, timeoutMs = connectTimeoutMs): McpClient => {
     const settings = settingsOf(row);
+    if (isProgram(settings)) {
+      const program = programOf(row);
+      return clientOf({ ...settings, ...program, authorization: async () => null }, timeoutMs);
+    }
     const authorization = (): Promise<string | null> => authorizationOf(row);
     if (settings.oauthEnabled)
       return clientOf(

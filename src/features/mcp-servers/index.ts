@@ -1,5 +1,6 @@
 import type { Clock } from '../../core/clock.ts';
 import type { Config } from '../../core/config/index.ts';
+import { environment } from '../../core/environment.ts';
 import { type InstanceState, tenantKey } from '../../core/instance-state.ts';
 import type { Logger } from '../../core/logger.ts';
 import type { Telemetry } from '../../core/telemetry/telemetry.ts';
@@ -11,6 +12,7 @@ import { createAgentResources } from './agent-resources.ts';
 import { backgroundDiscovery } from './background-discovery.ts';
 import { createConnections, secretReader } from './connections.ts';
 import { createDiscovery } from './discovery.ts';
+import { createHostPrograms } from './host-programs.ts';
 import { mcpServerService } from './mcp-servers.service.ts';
 import { mcpServerStore } from './mcp-servers.store.ts';
 import { createServerView } from './mcp-servers.view.ts';
@@ -72,7 +74,18 @@ export const mcpServersFeature = (deps: McpServersDeps) => {
     callbackBaseUri: settings.OAuthCallbackBaseUri,
     prefix: Host.Prefix,
   });
-  const connections = createConnections({ secret, tokens: oauth.tokens, http, connectTimeoutMs: timeoutMs });
+  const programs = createHostPrograms({
+    ...{ store, table, log, now, newId },
+    configured: Host.McpStdio,
+    defaultTenantId: Service.DefaultTenantId,
+    changed: () => catalog.changed(),
+  });
+  const connections = createConnections({
+    ...{ secret, http, programs, log },
+    tokens: oauth.tokens,
+    connectTimeoutMs: timeoutMs,
+    path: environment()['PATH'],
+  });
   const call = {
     connections,
     current: (tenantId: string, name: string) => catalog.row(tenantId, name),
@@ -106,6 +119,7 @@ export const mcpServersFeature = (deps: McpServersDeps) => {
   telemetry.toolsOf(catalog.counts);
   const background = backgroundDiscovery({
     ...{ table, discovery, clock: deps.clock, timeoutMs, log, now },
+    prepare: programs.keep,
     lacks: (row) => connections.lacking(row) !== null,
     intervalMs: settings.RefreshInterval,
   });
@@ -115,6 +129,7 @@ export const mcpServersFeature = (deps: McpServersDeps) => {
       ...mcpServerService({
         ...{ store, table, catalog, connections, discovery, view, check, timeoutMs, audit, now, newId },
         rules: { names, allowPrivate },
+        isOfHost: programs.has,
         enabled: settings.Enabled,
         forgetGrant: oauth.forgetGrant,
         targetRefused: () => deps.egressRefused('mcp', 'save'),

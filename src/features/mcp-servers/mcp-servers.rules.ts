@@ -104,6 +104,18 @@ const withDefaults = ({ enabled: _enabled, ...body }: McpServerRequest): ServerS
   return { ...defaults, ...Object.fromEntries(given), endpoint: body.endpoint };
 };
 
+const programScheme = 'stdio:';
+
+/** Whether a record is of a program that the host starts: no other has such an endpoint, which the API refuses. */
+export const isProgram = ({ endpoint }: Pick<ServerSettings, 'endpoint'>): boolean =>
+  endpoint.startsWith(programScheme);
+
+/** The record of a program. */
+export const programSettings = (
+  name: string,
+  more: Pick<ServerSettings, 'protocol' | 'requiresApproval' | 'pinning'>,
+): ServerSettings => ({ ...defaults, ...more, endpoint: `${programScheme}${name}` });
+
 /** Whether a credential may be sent there. */
 export const isSafeForCredentials = (url: URL, allowPrivate: boolean): boolean =>
   url.protocol === 'https:' || (url.protocol === 'http:' && allowPrivate && isLoopback(url));

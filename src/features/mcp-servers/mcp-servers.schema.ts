@@ -71,6 +71,8 @@ export const McpServerDefinition = Type.Object(
     tenantId: Type.String(),
     name: Type.String(),
     ...members,
+    endpoint: Type.String({ description: 'Of a program that the host starts: stdio:{name}' }),
+    transport: oneOf(['StreamableHttp', 'Sse', 'Stdio']),
     status: Type.Object({
       state: oneOf(serverStates),
       protocolVersion: nullable(Type.String()),

@@ -27,6 +27,8 @@ export interface McpServiceDeps {
   readonly discovery: Discovery;
   readonly view: ServerView;
   readonly rules: ServerRules;
+  /** Whether the host starts a program of this name for the tenant. */
+  readonly isOfHost: (tenantId: string, name: string) => boolean;
   readonly check: ServerCheck;
   readonly enabled: boolean;
   readonly timeoutMs: number;
@@ -92,6 +94,10 @@ export const mcpServerService = (deps: McpServiceDeps): ServiceHandlers => {
       throw error;
     }
   };
+  const refuseProgram = (tenantId: string, name: string): void => {
+    if (deps.isOfHost(tenantId, name))
+      throw invalidField('name', 'is a program that the host starts (Host:McpStdio), and can be changed there alone');
+  };
   const found = async (tenantId: string, name: string): Promise<McpServerRow> => {
     const row = await store.find(tenantId, name);
     if (row === undefined) throw noServer(name);
@@ -126,6 +132,7 @@ export const mcpServerService = (deps: McpServiceDeps): ServiceHandlers => {
     async save(context, { params: { name }, query, body }) {
       const { tenantId } = context;
       if (taken.has(name)) throw invalidField('name', 'is a word of the API');
+      refuseProgram(tenantId, name);
       const settings = asked(tenantId, body);
       const { before, row } = await audit.save(context, query, async (stores, tell) => {
         const servers = stores(mcpServerStore);
@@ -151,6 +158,7 @@ export const mcpServerService = (deps: McpServiceDeps): ServiceHandlers => {
 
     async remove(context, { params: { name } }) {
       const { tenantId } = context;
+      refuseProgram(tenantId, name);
       const before = await audit.change(context, async (stores, tell) => {
         const servers = stores(mcpServerStore);
         const before = await servers.find(tenantId, name);

@@ -3,6 +3,7 @@ import { isoTime } from '../../core/iso-time.ts';
 import type { McpServerRow } from '../../db/tables/mcp.ts';
 import { visibleText } from '../../providers/mcp/visible-text.ts';
 import { type Connections, settingsOf } from './connections.ts';
+import { isProgram } from './mcp-servers.rules.ts';
 import type { McpServerDefinition, McpServerState } from './mcp-servers.schema.ts';
 
 /** What is answered for a name that the tenant has no server of. */
@@ -29,6 +30,7 @@ export const createServerView = ({ lacking }: Pick<Connections, 'lacking'>) => {
         tenantId: row.tenant_id,
         name: row.name,
         ...settingsOf(row),
+        ...(isProgram(settingsOf(row)) ? { transport: 'Stdio' as const } : {}),
         enabled: row.enabled === 1,
         status: {
           state: shown,

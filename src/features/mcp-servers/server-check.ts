@@ -6,6 +6,7 @@ import type { McpSession } from '../../providers/mcp/mcp-target.ts';
 import { type Connections, settingsOf } from './connections.ts';
 import { mostListed } from './discovery.ts';
 import { readListing } from './listed-tools.ts';
+import { isProgram } from './mcp-servers.rules.ts';
 import type { McpCheckStep } from './mcp-servers.schema.ts';
 
 export interface ServerCheckDeps {
@@ -75,6 +76,20 @@ const ofConnection = (error: OutboundError): Failure => {
   }
 };
 
+const ofProgram = (error: OutboundError): Failure => ({
+  step: 'Connection',
+  finding:
+    error.code === 'timed-out'
+      ? failed(
+          'It was started and did not answer in time (Service:Mcp:ConnectionTimeout).',
+          'See in the log what it says, and whether it speaks the protocol over its standard streams.',
+        )
+      : failed(
+          'It does not start, or has ended, or said more than it may.',
+          'See in the log what it says; correct its Command, Environment or WorkingDirectory (Host:McpStdio).',
+        ),
+});
+
 const statusMends: Readonly<Record<number, string>> = {
   403: 'Give the credential the rights that the server asks for.',
   404: 'Correct the path of `endpoint`: nothing of the protocol is at this one.',
@@ -142,7 +157,8 @@ export const createServerCheck = ({ connections, oauth, maxTools, timeoutMs }: S
     };
   };
   const failureOf = async (row: McpServerRow, error: McpFailure, step: Step): Promise<Failure> => {
-    if (error.cause instanceof OutboundError && error.kind === 'no-answer') return ofConnection(error.cause);
+    if (error.cause instanceof OutboundError && error.kind === 'no-answer')
+      return isProgram(settingsOf(row)) ? ofProgram(error.cause) : ofConnection(error.cause);
     if (error.kind === 'unauthorized' || error.kind === 'missing-credential') return ofCredential(row, error);
     return ofProtocol(error, step);
   };
@@ -159,13 +175,15 @@ export const createServerCheck = ({ connections, oauth, maxTools, timeoutMs }: S
   };
 
   const told = (row: McpServerRow, found: ReadonlyMap<Step, Finding>): readonly McpCheckStep[] => {
+    const isOwn = isProgram(settingsOf(row));
     const isTls = new URL(settingsOf(row).endpoint).protocol === 'https:';
+    const unused: ReadonlySet<Step> = new Set(isOwn ? ['Name', 'Address', 'Tls', 'Credential'] : isTls ? [] : ['Tls']);
     const at = steps.findIndex((step) => found.get(step)?.outcome === 'Failed');
     const reached: Readonly<Record<Step, string>> = {
       Name: 'Its host has an address.',
       Address: 'The address is allowed.',
       Connection: 'It answers.',
-      Tls: isTls ? 'Its certificate is good.' : 'Not used.',
+      Tls: 'Its certificate is good.',
       Credential: 'It takes the credential, or needs none.',
       Protocol: 'It speaks the protocol.',
       Tools: 'It lists its tools.',
@@ -174,7 +192,7 @@ export const createServerCheck = ({ connections, oauth, maxTools, timeoutMs }: S
       const finding = found.get(step);
       if (finding !== undefined) return { step, ...finding };
       if (at >= 0 && index > at) return { step, ...skipped('Not come to.') };
-      return { step, ...(step === 'Tls' && !isTls ? skipped(reached.Tls) : passed(reached[step])) };
+      return { step, ...(unused.has(step) ? skipped('Not used.') : passed(reached[step])) };
     });
   };
 

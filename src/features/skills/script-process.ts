@@ -2,10 +2,10 @@ import { once } from 'node:events';
 import { constants } from 'node:os';
 import { join } from 'node:path';
 import { execa } from 'execa';
+import { killTree } from '../../core/kill-tree.ts';
 import type { Logger } from '../../core/logger.ts';
 import { scriptFilePath } from '../../core/skill-folder/skill-folder.ts';
 import type { AgentSkill } from './host-skills.ts';
-import { killTree } from './kill-tree.ts';
 import { makeScriptFolder, removeScriptFolder } from './script-folder.ts';
 import type { ScriptIsolation } from './script-isolation.ts';
 import type { AgentSkillScriptDefinition } from './skills.schema.ts';
@@ -117,8 +117,9 @@ const execute = async (start: ScriptStart, settings: ProcessSettings, folder: st
   let ended: 'timedOut' | 'canceled' | null = null;
   let killing: Promise<void> = Promise.resolve();
   let grace: NodeJS.Timeout | undefined;
+  const ties = isolation === null ? { variable: `ACP_SKILL_TEMP=${folder}`, folder } : null;
   const kill = (): void => {
-    killing = killing.then(() => killTree(pid, isolation === null ? folder : null));
+    killing = killing.then(() => killTree(pid, ties));
   };
   const cut = (): void => {
     for (const stream of node.stdio) stream?.destroy();

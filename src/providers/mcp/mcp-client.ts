@@ -32,6 +32,9 @@ const gone: ReadonlySet<number | null> = new Set([400, 404, 405]);
 // What libraries answer for a session that they do not know, or a request before one.
 const noSession: ReadonlySet<number | null> = new Set([-32000, -32001]);
 
+// After what came too long nothing more is read.
+const cuts: ReadonlySet<string | null> = new Set(['unreachable', 'response-too-large']);
+
 /** Whether a server has refused a request for how it was spoken to: it has not looked at what was asked. */
 const refusesManner = ({ sessionId }: Connection, { kind, code, status }: McpFailure): boolean => {
   if (kind === 'rpc' && code === mcpCodes.unsupportedVersion) return true;
@@ -79,7 +82,7 @@ export const createMcpClient = (target: McpTarget, deps: McpClientDeps): McpClie
   const leaves = (connection: Connection, error: unknown): boolean => {
     if (!(error instanceof McpFailure)) return false;
     const isRefused = refusesManner(connection, error);
-    const isCut = isKept && error.outbound === 'unreachable';
+    const isCut = isKept && cuts.has(error.outbound);
     if (isRefused || isCut) forget(connection);
     return isRefused;
   };
@@ -101,6 +104,7 @@ export const createMcpClient = (target: McpTarget, deps: McpClientDeps): McpClie
     async close() {
       const connection = opened;
       opened = null;
+      await target.stop?.();
       if (connection === null) return;
       connection.channel.close();
       if (connection.sessionId === null) return;

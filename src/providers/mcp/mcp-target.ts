@@ -8,6 +8,8 @@ export interface McpTarget {
   readonly endpoint: string;
   /** A way of its own, as to a program of this machine; absent: requests go to `endpoint`. Throws McpFailure. */
   channel?(): Promise<Channel>;
+  /** Ends what the way leads to, once nobody needs it. */
+  stop?(): Promise<void>;
   readonly transport: 'StreamableHttp' | 'Sse';
   readonly protocol: 'Auto' | McpGeneration;
   readonly headers: Readonly<Record<string, string>>;

@@ -99,7 +99,8 @@ export const createSender = (target: McpTarget, deps: Pick<McpClientDeps, 'clien
       return await connection.channel.request({ jsonrpc: '2.0', id, method, params: withTrace }, options);
     } catch (error) {
       const given = error instanceof McpFailure ? error.outbound : null;
-      if (given === 'canceled' || given === 'timed-out')
+      // A program is told by its channel, in either generation.
+      if (target.channel === undefined && (given === 'canceled' || given === 'timed-out'))
         connection.channel
           .notify(
             { jsonrpc: '2.0', method: 'notifications/cancelled', params: { requestId: id } },

@@ -325,7 +325,10 @@ forEachService('MCP-35 a stateless request says what it is about in its headers'
   assert.equal(headers['mcp-session-id'], undefined);
   const meta = call?.params['_meta'];
   assert.equal(meta['io.modelcontextprotocol/protocolVersion'], '2026-07-28');
-  assert.deepEqual(meta['io.modelcontextprotocol/clientCapabilities'], {});
+  // Nobody could be asked in this run.
+  assert.deepEqual(meta['io.modelcontextprotocol/clientCapabilities'], {
+    extensions: { 'io.modelcontextprotocol/tasks': {} },
+  });
   assert.equal(meta['io.modelcontextprotocol/clientInfo'].name, 'acp');
 });
 

@@ -1,6 +1,17 @@
 import { hourMs, minuteMs, secondMs } from '../duration.ts';
 import { age, bytes, duration, int } from '../number-kinds.ts';
-import { flag, group, mapOf, optional, plannedGroup, required, secret, section, setting } from '../schema-nodes.ts';
+import {
+  flag,
+  group,
+  mapOf,
+  optional,
+  plannedGroup,
+  required,
+  requiredSecret,
+  secret,
+  section,
+  setting,
+} from '../schema-nodes.ts';
 import {
   addressRange,
   credential,
@@ -81,6 +92,35 @@ const exposure = {
       PollInterval: setting(duration(), 2 * secondMs, 'Pause that callers are asked to make.'),
     }),
   }),
+  McpStdio: mapOf(
+    '{name}',
+    group('A program of this host that speaks the Model Context Protocol over its standard streams.', {
+      Command: required(listOf(text()), 'The program and its arguments. No shell reads them.'),
+      Environment: mapOf(
+        '{variable}',
+        requiredSecret(text({ empty: true }), 'Value of this variable.'),
+        'All that it gets beside PATH.',
+      ),
+      WorkingDirectory: optional(path({ label: 'folder' }), 'Where it runs. Null: where the service does.'),
+      Tenant: optional(text(), 'Whose tools these are. Null: those of the default tenant.'),
+      Protocol: setting(
+        oneOf(['Auto', 'Stateless', 'Handshake']),
+        'Auto',
+        'Generation of the protocol. Auto: it is found out.',
+      ),
+      RequiresApproval: flag(true, 'A person is asked before one of its tools is called.'),
+      Pinning: setting(
+        oneOf(['Off', 'Warn', 'Block']),
+        'Warn',
+        'What becomes of a tool that is not as it was approved.',
+      ),
+    }),
+    'MCP servers that the service starts by itself, by name. They can be had from here alone, never over the API.',
+    {
+      pattern: /^[A-Za-z0-9][A-Za-z0-9_-]{0,31}$/,
+      expected: '1 to 32 of A-Z a-z 0-9 _ - that start with a letter or digit',
+    },
+  ),
   A2A: group('Agents for other agents (A2A).', {
     Agents: setting(listOf(text(), { unique: true }), [], 'Agents that are offered. Empty: there is no such route.'),
     Path: setting(routePath(), '/a2a', 'Path below the prefix.'),

@@ -1,9 +1,9 @@
 import { readdir, readFile, readlink } from 'node:fs/promises';
 
 /*
- * A process group holds what a script starts, unless a child makes a group or session of its own. On Linux such a child
- * is found as a descendant, by the variable with the script's folder in its environment, or by a working folder inside
- * it. What breaks all three ties (orphaned, own session, environment cleared, moved elsewhere) cannot be told from any
+ * A process group holds what a program starts, unless a child makes a group or session of its own. On Linux such a child
+ * is found as a descendant, by a variable in its environment that no other has, or by a working folder inside the program's
+ * own. What breaks all three ties (orphaned, own session, environment cleared, moved elsewhere) cannot be told from any
  * other process of the same user. This is for systems that have no PID namespaces for scripts; see script-isolation.ts.
  */
 
@@ -30,7 +30,15 @@ const readOrNull = async (path: string): Promise<string | null> => {
   }
 };
 
-const look = async (pid: number, folder: string): Promise<Seen | null> => {
+/** By what the children of a program are known that have left its group. */
+export interface ProcessTies {
+  /** `NAME=value`, as the environment of the program has it and no other. */
+  readonly variable: string;
+  /** The program's alone; null: it has none. */
+  readonly folder: string | null;
+}
+
+const look = async (pid: number, { variable, folder }: ProcessTies): Promise<Seen | null> => {
   const stat = await readOrNull(`/proc/${pid}/stat`);
   if (stat === null) return null;
   // The name in parentheses may hold anything; the fields behind it are plain.
@@ -38,13 +46,14 @@ const look = async (pid: number, folder: string): Promise<Seen | null> => {
   if (state === 'Z') return null;
   const variables = (await readOrNull(`/proc/${pid}/environ`)) ?? '';
   const cwd = await readlink(`/proc/${pid}/cwd`).catch(() => '');
-  const isTied = variables.includes(`ACP_SKILL_TEMP=${folder}`) || cwd === folder || cwd.startsWith(`${folder}/`);
+  const isInside = folder !== null && (cwd === folder || cwd.startsWith(`${folder}/`));
+  const isTied = variables.includes(variable) || isInside;
   return { pid, parent: Number(parent), isTied };
 };
 
-const tree = async (root: number, folder: string): Promise<number[]> => {
+const tree = async (root: number, ties: ProcessTies): Promise<number[]> => {
   const pids = (await readdir('/proc')).filter((name) => /^\d+$/.test(name)).map(Number);
-  const seen = (await Promise.all(pids.map((pid) => look(pid, folder)))).filter((entry) => entry !== null);
+  const seen = (await Promise.all(pids.map((pid) => look(pid, ties)))).filter((entry) => entry !== null);
   const members = new Set([root, ...seen.filter(({ isTied }) => isTied).map(({ pid }) => pid)]);
   for (let before = 0; before !== members.size; ) {
     before = members.size;
@@ -58,17 +67,17 @@ const tree = async (root: number, folder: string): Promise<number[]> => {
 const maxRounds = 10;
 
 /**
- * Ends a script's process, its group and what can be found of its children. `folder` is its temporary folder; null: the
- * first process of a namespace is in the group, and the kernel ends the others.
+ * Ends a process, its group and what can be found of its children. Null: the first process of a namespace is in the group,
+ * and the kernel ends the others.
  */
-export const killTree = async (root: number, folder: string | null): Promise<void> => {
-  if (folder === null || process.platform !== 'linux') {
+export const killTree = async (root: number, ties: ProcessTies | null): Promise<void> => {
+  if (ties === null || process.platform !== 'linux') {
     kill(process.platform === 'win32' ? root : -root);
     return;
   }
   // Children are looked for while they still have their parent: killed first, they would be nobody's.
   for (let round = 0; round < maxRounds; round += 1) {
-    const pids = await tree(root, folder);
+    const pids = await tree(root, ties);
     kill(-root);
     for (const pid of pids) kill(pid);
     if (pids.length === 0) return;
