@@ -198,6 +198,11 @@ export const composeExecution = async (foundation: Foundation) => {
     ...base,
     clock: storeClock,
     wake,
+    places,
+    heedCancel(id) {
+      base.announcements.announce('cancel', id);
+      worker.toldToStop(id);
+    },
     failures: { ...webhooks.jobEnds, ended: watched.lost },
     keys: scheduleKeys(foundation.config, [
       { ...batches.schedulable, isOffered: true },

@@ -4,6 +4,14 @@ import { nullable } from './schema.ts';
 export const singletonModes = ['Skip', 'Replace'] as const;
 /** And -100 is the lowest. */
 export const highestPriority = 100;
+/** Of every flow, whoever states it. */
+export const flowLimits = {
+  mostStarts: 10_000,
+  shortestMs: 1000,
+  longestMs: 30 * 86_400_000,
+  longestKey: 256,
+  mostValues: 100,
+} as const;
 type SingletonMode = (typeof singletonModes)[number];
 
 /** How queued runs are let in. `keyed`: what the keys lead into, with an example. */

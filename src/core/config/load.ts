@@ -3,6 +3,7 @@ import { Canonicalizer } from './canonical.ts';
 import { type Check, generalChecks } from './checks.ts';
 import { readConfigFile } from './file-source.ts';
 import { KeyLookup } from './key-lookup.ts';
+import { laneFlowChecks } from './lane-flow-checks.ts';
 import { ConfigError, type ConfigProblem } from './problem.ts';
 import { providerChecks } from './provider-checks.ts';
 import { type ConfigSource, defaultSource, mergeRaw, type RawValue } from './raw-value.ts';
@@ -63,7 +64,12 @@ export const loadConfig = (input: ConfigInput): LoadedConfig => {
   const problems = [...invalid, ...binder.reserved];
   const warnings = [...binder.warnings, ...exposedSecrets(binder.sources, merged)];
   if (file.problems.length === 0) {
-    const findings = runChecks([...generalChecks, ...providerChecks], values, invalid, binder.sources);
+    const findings = runChecks(
+      [...generalChecks, ...laneFlowChecks, ...providerChecks],
+      values,
+      invalid,
+      binder.sources,
+    );
     problems.push(...findings.errors);
     warnings.push(...findings.warnings);
   }

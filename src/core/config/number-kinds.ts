@@ -85,6 +85,8 @@ export const bool = (): ValueKind<boolean> =>
     },
   });
 
+const dayMs = 86_400_000;
+
 interface DurationLimits {
   /** Shortest value in milliseconds; without it any positive one. */
   readonly min?: number;
@@ -95,7 +97,7 @@ interface DurationLimits {
 const durationKind = (limits: DurationLimits): ValueKind<number> => {
   const lowest = limits.min ?? (limits.zero === true ? 0 : 1);
   const floor = limits.min === undefined ? '' : ` of at least ${formatDuration(limits.min)}`;
-  const ceiling = limits.max === undefined ? '' : ', at most 24 days';
+  const ceiling = limits.max === undefined ? '' : `, at most ${Math.floor(limits.max / dayMs)} days`;
   const zero = limits.zero === true ? ', 0s allowed' : '';
   return scalarKind({
     label: `duration${limits.min === undefined ? '' : ` ≥ ${formatDuration(limits.min)}`}${zero}`,
@@ -113,4 +115,4 @@ export const duration = (limits: Omit<DurationLimits, 'max'> = {}): ValueKind<nu
   durationKind({ ...limits, max: longestTimerMs });
 
 /** Milliseconds that are compared with stored times and never waited for, so weeks and months are fine. */
-export const age = (): ValueKind<number> => durationKind({});
+export const age = (limits: Pick<DurationLimits, 'min' | 'max'> = {}): ValueKind<number> => durationKind(limits);

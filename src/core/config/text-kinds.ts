@@ -1,5 +1,6 @@
 import { isIP } from 'node:net';
 import { isAbsolute, resolve } from 'node:path';
+import { isJsonPointer } from '../documents/json-pointer.ts';
 import { scalarKind, type ValueKind } from './value-kind.ts';
 
 interface TextRules {
@@ -34,6 +35,13 @@ export const tenantSlug = (): ValueKind<string> =>
 
 export const lane = (): ValueKind<string> =>
   text({ label: 'lane', pattern: /^[a-z0-9][a-z0-9._-]{0,63}$/, expected: 'a lane name (1 to 64 of a-z 0-9 . _ -)' });
+
+export const jsonPointer = (max: number): ValueKind<string> =>
+  scalarKind({
+    label: 'JSON Pointer',
+    expected: `a JSON Pointer (RFC 6901) of at most ${max} characters, such as /customer/id`,
+    read: (value) => (typeof value === 'string' && value.length <= max && isJsonPointer(value) ? value : undefined),
+  });
 
 /** Start of an SQL name: only what needs no quoting anywhere. */
 export const sqlName = (max: number): ValueKind<string> =>

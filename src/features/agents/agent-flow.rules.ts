@@ -1,4 +1,4 @@
-import { highestPriority, singletonModes } from '../../contract/flow-settings.ts';
+import { flowLimits, highestPriority, singletonModes } from '../../contract/flow-settings.ts';
 import { parseDuration } from '../../core/config/duration.ts';
 import { isJsonPointer } from '../../core/documents/json-pointer.ts';
 import type { AgentFlow, WindowLimit } from '../../engine/compiled-agent.ts';
@@ -9,11 +9,7 @@ import { errorUnless, type Finding } from './agents.findings.ts';
 type Flow = NonNullable<AgentContent['flow']>;
 type WindowSettings = Flow['rateLimit'];
 
-const mostStarts = 10_000;
-const shortestMs = 1000;
-const longestMs = 30 * 86_400_000;
-const longestKey = 256;
-const mostValues = 100;
+const { mostStarts, shortestMs, longestMs, longestKey, mostValues } = flowLimits;
 
 const lengthFinding = (path: string, duration: string, least: number, from: string): Finding[] => {
   const ms = parseDuration(duration) ?? 0;

@@ -4,8 +4,26 @@ import { type JobServiceDeps, jobService } from './jobs.service.ts';
 
 export const jobsFeature = (deps: JobServiceDeps) => ({ handlers: jobService(deps) });
 
+export {
+  type Drop,
+  debounced,
+  type FlowSource,
+  jobReason,
+  keyLine,
+  latestOf,
+  lineId,
+  overRateLimit,
+  placeLimit,
+  rankOf,
+  replaced,
+  skipped,
+  throttled,
+  windowUse,
+  workLine,
+} from './flow.rules.ts';
 export { type FlowStore, flowStore, type LastEntered } from './flow.store.ts';
-export { flowPlaceStore, type PlaceLimit } from './flow-places.store.ts';
+export { forgetting } from './flow-forgetting.ts';
+export { flowPlaceStore } from './flow-places.store.ts';
 export { createFlowPlaces, type FlowPlaces } from './flow-places.ts';
 export { groupedQueue } from './grouped-queue.ts';
 export { itemPages } from './item-pages.ts';
@@ -14,6 +32,8 @@ export { type JobItem, type JobItemEnd, type JobItemStore, jobItemStore } from '
 export { leaseStatements } from './job-lease.store.ts';
 export { internalJobKeys, type JobWork, toJobRecord } from './jobs.service.ts';
 export { type JobHold, type JobReason, type JobStore, jobStore } from './jobs.store.ts';
+export { createLaneEntry, type EnteredJobs, type LaneEntry, nothingEntered } from './lane-entry.ts';
+export { type LaneFlows, laneFlows } from './lane-flows.ts';
 export {
   type ModuleJob,
   type ModuleJobHandler,

@@ -19,22 +19,32 @@ export interface NewScheduledJob {
   readonly failure: { readonly code: string; readonly message: string } | null;
 }
 
+/** `drop`: why the job is canceled before it began; null: it is in line, or has failed. */
+type StoredScheduledJob = NewScheduledJob & {
+  readonly drop: { readonly code: string; readonly message: string } | null;
+};
+
+const statusOf = ({ failure, drop }: StoredScheduledJob): string => {
+  if (failure !== null) return 'Failed';
+  return drop === null ? 'Pending' : 'Canceled';
+};
+
 export const scheduledJobStore = defineStore((storage) => ({
-  queued: insertStatement(storage.db, 'jobs', (job: NewScheduledJob) =>
+  queued: insertStatement(storage.db, 'jobs', (job: StoredScheduledJob) =>
     storage.rows.seal('jobs', job.tenantId, {
       id: job.id,
       tenant_id: job.tenantId,
       handler_key: job.handlerKey,
       lane: job.lane,
       target_name: job.targetName,
-      status: job.failure === null ? 'Pending' : 'Failed',
+      status: statusOf(job),
       payload: job.payload === null ? null : JSON.stringify(job.payload),
       max_attempts: job.maxAttempts,
       scheduled_for: job.now,
       created_at: job.now,
-      completed_at: job.failure === null ? null : job.now,
-      error_code: job.failure?.code ?? null,
-      error_message: job.failure?.message ?? null,
+      completed_at: job.failure === null && job.drop === null ? null : job.now,
+      error_code: (job.failure ?? job.drop)?.code ?? null,
+      error_message: (job.failure ?? job.drop)?.message ?? null,
       schedule_id: job.scheduleId,
       occurrence_at: job.occurrenceAt,
       total_items: job.totalItems,

@@ -21,7 +21,7 @@ import type { ModelProviders } from '../../providers/models/index.ts';
 import type { ProviderAccess } from '../../providers/models/provider-access.ts';
 import type { QueuedJob } from '../../scheduler/job-queue.ts';
 import type { RunAttachmentPort } from '../attachments/index.ts';
-import { type FlowPlaces, flowStore, type JobStore } from '../jobs/index.ts';
+import { type FlowPlaces, flowStore, type JobStore, laneFlows } from '../jobs/index.ts';
 import type { ActiveQuotas } from '../quotas/index.ts';
 import type { QueuedPlaces, SessionsFeature } from '../sessions/index.ts';
 import type { WebhookEvents } from '../webhooks/index.ts';
@@ -135,6 +135,7 @@ export const createRunWrites = (deps: RunWriteDeps) => {
   const queued = createQueuedRuns({
     ...deps,
     flows,
+    lanes: laneFlows(Scheduling.LaneFlows),
     store,
     journal,
     settings: {

@@ -5,17 +5,10 @@ import type { RunRow } from '../../db/tables.ts';
 import type { LiveRuns } from '../../engine/lifecycle/index.ts';
 import type { RunJournal } from '../../engine/record/index.ts';
 import { RunFailure } from '../../engine/run-failure.ts';
-import { type FlowPlaces, type JobReason, type JobStore, type JobWork, jobStore } from '../jobs/index.ts';
+import { type FlowPlaces, type JobReason, type JobStore, type JobWork, jobReason, jobStore } from '../jobs/index.ts';
 import type { QueuedPlaces, SessionAccess, SessionPlaces } from '../sessions/index.ts';
 import type { Closing, DetachedRuns } from './detached-runs.ts';
-import {
-  type ContinuationPayload,
-  continuationKey,
-  type FlowDoors,
-  isQueuedRun,
-  jobReason,
-  runJobKeys,
-} from './launch/index.ts';
+import { type ContinuationPayload, continuationKey, type FlowDoors, isQueuedRun, runJobKeys } from './launch/index.ts';
 import type { RunAccess } from './run-access.ts';
 import type { RunCancels } from './run-cancels.ts';
 import type { RunStore } from './runs.store.ts';
@@ -118,6 +111,7 @@ export const createRunJobs = (deps: RunJobDeps): RunJobs => {
           await stores(jobStore).cancelPending(job.id, deps.now());
           await stores.write(dropped);
         });
+        if (job.due_at !== null) await deps.places.freed(job.id);
         return true;
       } catch (error) {
         if (error instanceof ConditionFailedError) return false;

@@ -7,14 +7,14 @@ import { ConditionFailedError, type Statement } from '../../db/statement.ts';
 import type { Storage } from '../../db/storage.ts';
 import type { BackgroundService, HeldLease } from '../../scheduler/background-service.ts';
 import { CronError } from '../../scheduler/cron.ts';
-import { type NewScheduledJob, scheduledJobStore, serviceLeaseStore } from '../jobs/index.ts';
+import { type EnteredJobs, type NewScheduledJob, scheduledJobStore, serviceLeaseStore } from '../jobs/index.ts';
 import { type FollowingOccurrence, rememberOccurrences } from './occurrences.rules.ts';
 import { payloadProblem } from './payload-items.rules.ts';
-import { type JobToQueue, jobOf, queueJobs, type ScheduleJobSettings } from './schedule-jobs.ts';
+import { type JobQueueing, type JobToQueue, jobOf, queueJobs, type ScheduleJobSettings } from './schedule-jobs.ts';
 import type { ScheduleKeys } from './schedule-keys.ts';
 import { type DuePosition, type ScheduleStore, type StoredSchedule, scheduleStore } from './schedules.store.ts';
 
-export interface ScheduleDispatchDeps extends ScheduleJobSettings {
+export interface ScheduleDispatchDeps extends ScheduleJobSettings, JobQueueing {
   readonly storage: Pick<Storage, 'transaction'>;
   readonly store: ScheduleStore;
   readonly keys: ScheduleKeys;
@@ -22,7 +22,8 @@ export interface ScheduleDispatchDeps extends ScheduleJobSettings {
   readonly enabled: boolean;
   readonly maxItems: number;
   readonly pollIntervalMs: number;
-  readonly wake: (dueAt: number) => void;
+  /** Called once jobs are stored: workers look for those that are due, and end those that have to. */
+  readonly entered: (dueAt: number, jobs: EnteredJobs) => Promise<void>;
   /** Who hears of jobs that have failed before anybody worked on them. */
   readonly failures: JobFailures;
   /** Of the store: when a schedule is due is the same for all processes. */
@@ -120,30 +121,39 @@ export const createScheduleDispatch = (deps: ScheduleDispatchDeps): ScheduleDisp
     for (const { job } of jobs) if (job.failure !== null) deps.failures.ended(job);
   };
 
+  /** One that a flow lets in is alone. */
+  const lineOf = ([first]: readonly JobToQueue[]): string | undefined => first && deps.lanes.lineOf(first.job);
+
   /** All of them in one unit; rejects with a ConditionFailedError where another process was at one of them. */
   const fire = async (firings: readonly Firing[]): Promise<void> => {
     const jobs = firings.map(({ queued }) => queued);
-    await storage.transaction(async (stores) => {
+    const entered = await storage.transaction(async (stores) => {
       const { fired } = stores(scheduleStore);
       const moves = firings.map(({ schedule, nextRunAt, queued }) => fired(schedule, nextRunAt, queued.job.now));
-      await queueJobs(stores, [...moves, ...toldFailures(jobs)], jobs, deps.newId);
+      const queued = await queueJobs(stores, [...moves, ...toldFailures(jobs)], jobs, deps);
       await stores(serviceLeaseStore).assertHeld(lease());
-    });
+      return queued;
+    }, lineOf(jobs));
     countFailures(jobs);
+    await deps.entered(firings[0]?.queued.job.now ?? clock.now(), entered);
   };
 
   /** Where the unit of many has failed. An occurrence that has its job, since the clock was set back, makes no other. */
   const fireAlone = async ({ schedule, nextRunAt, queued }: Firing): Promise<void> => {
-    const made = await storage.transaction(async (stores) => {
-      const hasOccurred = await stores(scheduledJobStore).hasOccurred(schedule.id, schedule.next_run_at);
-      const lastRunAt = hasOccurred ? schedule.last_run_at : queued.job.now;
-      const move = stores(scheduleStore).fired(schedule, nextRunAt, lastRunAt);
-      const jobs = hasOccurred ? [] : [queued];
-      await queueJobs(stores, [move, ...toldFailures(jobs)], jobs, deps.newId);
-      await stores(serviceLeaseStore).assertHeld(lease());
-      return jobs;
-    });
+    const { made, entered } = await storage.transaction(
+      async (stores) => {
+        const hasOccurred = await stores(scheduledJobStore).hasOccurred(schedule.id, schedule.next_run_at);
+        const lastRunAt = hasOccurred ? schedule.last_run_at : queued.job.now;
+        const move = stores(scheduleStore).fired(schedule, nextRunAt, lastRunAt);
+        const jobs = hasOccurred ? [] : [queued];
+        const queuedJobs = await queueJobs(stores, [move, ...toldFailures(jobs)], jobs, deps);
+        await stores(serviceLeaseStore).assertHeld(lease());
+        return { made: jobs, entered: queuedJobs };
+      },
+      lineOf([queued]),
+    );
     countFailures(made);
+    await deps.entered(queued.job.now, entered);
   };
 
   const fireEach = async (firings: readonly Firing[]): Promise<void> => {
@@ -174,7 +184,6 @@ export const createScheduleDispatch = (deps: ScheduleDispatchDeps): ScheduleDisp
       const left = await store.unmoved(firings.map(({ schedule }) => schedule));
       await fireEach(firings.filter(({ schedule }) => left.has(schedule.id)));
     }
-    deps.wake(first.queued.job.now);
   };
 
   /** Those of one read, in units that are not too large. */
@@ -187,6 +196,11 @@ export const createScheduleDispatch = (deps: ScheduleDispatchDeps): ScheduleDisp
       if (nextRunAt === null) continue;
       const firing = firingOf({ ...schedule, next_run_at: nextRunAt }, now, next);
       await turn();
+      // What a flow lets in has rows to itself that others of its key want, too.
+      if (deps.lanes.isGuarded(firing.queued.job)) {
+        await fireUnit([firing]);
+        continue;
+      }
       if (items > 0 && items + firing.queued.items.length > itemsAtOnce) {
         await fireUnit(unit);
         unit = [];

@@ -2,7 +2,14 @@ import { createTurns } from '../../core/event-loop-turns.ts';
 import type { Statement } from '../../db/statement.ts';
 import type { ScheduleRow } from '../../db/tables/arriving-work.ts';
 import type { UnitOfWork } from '../../db/unit-of-work.ts';
-import { jobItemStore, type NewScheduledJob, scheduledJobStore } from '../jobs/index.ts';
+import {
+  type EnteredJobs,
+  jobItemStore,
+  type LaneEntry,
+  type NewScheduledJob,
+  nothingEntered,
+  scheduledJobStore,
+} from '../jobs/index.ts';
 import { itemsOf } from './payload-items.rules.ts';
 
 /** A job that a schedule makes, with the inputs of its items. */
@@ -49,13 +56,18 @@ export const jobOf = (
 // Inserts of one turn of the event loop, on a store that executes them in this thread; one message to one that does not.
 const statementsAtOnce = 250;
 
-/** Writes jobs with their items, after what has to hold for them, as a part of a unit. */
+export interface JobQueueing {
+  readonly newId: () => string;
+  readonly lanes: LaneEntry;
+}
+
+/** Writes jobs with their items, after what has to hold for them, as a part of a unit. One that is dropped has no items. */
 export const queueJobs = async (
   stores: UnitOfWork,
   before: readonly Statement[],
   jobs: readonly JobToQueue[],
-  newId: () => string,
-): Promise<void> => {
+  { newId, lanes }: JobQueueing,
+): Promise<EnteredJobs> => {
   const turn = createTurns();
   const inserts = { job: stores(scheduledJobStore).queued, item: stores(jobItemStore).queued };
   let statements = [...before];
@@ -64,12 +76,22 @@ export const queueJobs = async (
     statements = [];
     await turn();
   };
+  let { dueAt, ended, asked } = nothingEntered;
   for (const { job, items } of jobs) {
-    statements.push(inserts.job(job));
-    for (const [seq, input] of items.entries()) {
+    const admission = await lanes.admit(stores, job);
+    const { drop } = admission;
+    statements.push(inserts.job(drop === null ? { ...job, drop } : { ...job, drop, totalItems: 0 }));
+    for (const [seq, input] of drop === null ? items.entries() : []) {
       if (statements.length >= statementsAtOnce) await flush();
       statements.push(inserts.item({ id: newId(), jobId: job.id, tenantId: job.tenantId, seq, input }));
     }
+    if (drop !== null || !lanes.isGuarded(job)) continue;
+    await flush();
+    const entered = await lanes.place(stores, job, admission);
+    dueAt = Math.min(dueAt, entered.dueAt);
+    ended = [...ended, ...entered.ended];
+    asked = [...asked, ...entered.asked];
   }
   await flush();
+  return { dueAt, ended, asked };
 };

@@ -12,16 +12,16 @@ import { ConditionFailedError } from '../../db/statement.ts';
 import type { Storage } from '../../db/storage.ts';
 import type { ScheduleRow } from '../../db/tables/arriving-work.ts';
 import type { AuditLog } from '../audit/index.ts';
-import { jobStore, toJobRecord } from '../jobs/index.ts';
+import { type EnteredJobs, jobStore, toJobRecord } from '../jobs/index.ts';
 import { firstOccurrence, readTimeZone } from './occurrences.rules.ts';
 import { checkPayload } from './payload-items.rules.ts';
-import { jobOf, queueJobs, type ScheduleJobSettings } from './schedule-jobs.ts';
+import { type JobQueueing, jobOf, queueJobs, type ScheduleJobSettings } from './schedule-jobs.ts';
 import type { SchedulableKey, ScheduleKeys } from './schedule-keys.ts';
 import type { scheduleOperations } from './schedules.operations.ts';
 import type { JobSchedule, JobScheduleSaveRequest } from './schedules.schema.ts';
 import { type ScheduleStore, scheduleStore } from './schedules.store.ts';
 
-export interface ScheduleServiceDeps extends ScheduleJobSettings {
+export interface ScheduleServiceDeps extends ScheduleJobSettings, JobQueueing {
   readonly storage: Pick<Storage, 'transaction'>;
   readonly store: ScheduleStore;
   readonly keys: ScheduleKeys;
@@ -34,7 +34,8 @@ export interface ScheduleServiceDeps extends ScheduleJobSettings {
   readonly prefix: string;
   /** Called when a schedule is stored that is due then. */
   readonly planned: (dueAt: number) => void;
-  readonly wake: (dueAt: number) => void;
+  /** Called once jobs are stored: workers look for those that are due, and end those that have to. */
+  readonly entered: (dueAt: number, jobs: EnteredJobs) => Promise<void>;
   readonly log: Pick<Logger, 'warn'>;
   /** Of the store. */
   readonly now: () => number;
@@ -209,17 +210,17 @@ export const scheduleService = (deps: ScheduleServiceDeps): Handlers<typeof sche
       if (key !== undefined) await checkPayload(payload, key, deps.maxItems);
       const at = now();
       const queued = jobOf(schedule, { at: null, now: at }, { payload, failure: null }, deps);
-      const row = await deps.storage
+      const { row, jobs } = await deps.storage
         .transaction(async (stores) => {
           const triggered = stores(scheduleStore).triggered(schedule, at);
-          await queueJobs(stores, [triggered], [queued], deps.newId);
-          return stores(jobStore).get(queued.job.id);
-        })
+          const entered = await queueJobs(stores, [triggered], [queued], deps);
+          return { row: await stores(jobStore).get(queued.job.id), jobs: entered };
+        }, deps.lanes.lineOf(queued.job))
         .catch((error: unknown) => {
           throw error instanceof ConditionFailedError ? notFound() : error;
         });
       if (row === undefined) throw notFound();
-      deps.wake(at);
+      await deps.entered(at, jobs);
       return ok(toJobRecord(row, payload), { Location: `${deps.prefix}/api/jobs/${row.id}` });
     },
   };

@@ -314,6 +314,7 @@ forEachOwnedService('JOB-32 a run whose end was not noted any more ends its item
       maxAttempts: 3,
       now: clock.now,
       failure: null,
+      drop: null,
     }),
     items.queued({ id: newId(), jobId: job.id, tenantId: 'default', seq: 0, input: 'One' }),
   ]);

@@ -3,7 +3,7 @@ import type { Clock } from '../../../src/core/clock.ts';
 import { newId } from '../../../src/core/ids.ts';
 import { silentLogger } from '../../../src/core/logger.ts';
 import type { RootStorage } from '../../../src/db/storage.ts';
-import { jobStore } from '../../../src/features/jobs/index.ts';
+import { createLaneEntry, jobStore, laneFlows } from '../../../src/features/jobs/index.ts';
 import { createScheduleKeys } from '../../../src/features/schedules/index.ts';
 import { createScheduleDispatch } from '../../../src/features/schedules/schedule-dispatch.ts';
 import { scheduleStore } from '../../../src/features/schedules/schedules.store.ts';
@@ -124,7 +124,8 @@ const dispatchOn = (storage: RootStorage, clock: Clock, more: { readonly maxItem
     maxItems: more.maxItems ?? 1000,
     maxAttempts: 3,
     pollIntervalMs: 10_000,
-    wake: () => undefined,
+    lanes: createLaneEntry(laneFlows({})),
+    entered: async () => undefined,
     failures: { current: () => null, bornFailed: () => [], ended: () => undefined },
     clock,
     log: silentLogger,

@@ -3,6 +3,7 @@ import { age, duration, int } from '../number-kinds.ts';
 import { flag, group, mapOf, optional, required, setting } from '../schema-nodes.ts';
 import { lane, text } from '../text-kinds.ts';
 import { listOf } from '../value-kind.ts';
+import { laneFlow } from './lane-flow.settings.ts';
 
 const laneName = { pattern: /^[a-z0-9][a-z0-9._-]{0,63}$/, expected: 'a lane name (1 to 64 of a-z 0-9 . _ -)' };
 
@@ -32,6 +33,12 @@ export const schedulingSettings = {
       '{handlerKey}',
       required(lane(), 'Lane of such jobs when none is named.'),
       'Lanes of kinds of jobs.',
+    ),
+    LaneFlows: mapOf(
+      '{lane}',
+      laneFlow,
+      'How queued runs and jobs of schedules are let into single lanes, with the members that a flow of an agent has.',
+      laneName,
     ),
     SchedulableHandlerKeys: optional(
       listOf(text(), { unique: true }),

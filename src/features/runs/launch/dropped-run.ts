@@ -7,9 +7,8 @@ import {
   toFrame,
 } from '../../../engine/record/index.ts';
 import { storedError } from '../../../engine/run-failure.ts';
-import type { FlowStore } from '../../jobs/index.ts';
+import { type Drop, type FlowStore, jobReason } from '../../jobs/index.ts';
 import type { PublishedRunEnds } from '../run-ends.ts';
-import { type Drop, jobReason } from './flow.rules.ts';
 import { attributionIn, type QueuedRun } from './queued-run.ts';
 
 interface DroppedRunDeps {

@@ -1,21 +1,19 @@
 import type { Statement } from '../../../db/statement.ts';
 import type { Storage } from '../../../db/storage.ts';
 import type { UnitOfWork } from '../../../db/unit-of-work.ts';
-import type { WindowLimit } from '../../../engine/compiled-agent.ts';
-import {
-  type FlowStore,
-  flowPlaceStore,
-  flowStore,
-  type JobHold,
-  jobStore,
-  type LastEntered,
-} from '../../jobs/index.ts';
-import type { DropRun } from './dropped-run.ts';
 import {
   type Drop,
   debounced,
   type FlowSource,
+  type FlowStore,
+  flowPlaceStore,
+  flowStore,
+  forgetting,
+  type JobHold,
+  jobStore,
   keyLine,
+  type LastEntered,
+  latestOf,
   lineId,
   overRateLimit,
   placeLimit,
@@ -23,9 +21,10 @@ import {
   replaced,
   skipped,
   throttled,
-  windowId,
+  windowUse,
   workLine,
-} from './flow.rules.ts';
+} from '../../jobs/index.ts';
+import type { DropRun } from './dropped-run.ts';
 import type { QueuedRun } from './queued-run.ts';
 
 /** What a run of another one's key ends as it takes its place. */
@@ -56,10 +55,6 @@ export interface EntryWrites {
   readonly arrival: readonly Statement[];
 }
 
-const forgetEveryMs = 600_000;
-// A clock that is set back does not open a window a second time.
-const forgottenAfterMs = 7_200_000;
-
 /** Leaves the unit with nothing written or counted: the run is not let in, or another one has to go first. */
 class NotLetIn extends Error {
   readonly why: Drop | { readonly run: Omit<Replaced, 'tenantId'>; readonly drop: Drop };
@@ -84,14 +79,7 @@ const refuseBehind = (source: FlowSource, { runId }: QueuedRun, last: LastEntere
 
 /** Lets runs into the queue as the flow of their agent has it. */
 export const createFlowEntry = ({ storage, write, flows }: FlowEntryDeps) => {
-  let forgottenAt = Number.NEGATIVE_INFINITY;
-
-  /** What has ended is of use to nobody; a statement now and then keeps the tables small. */
-  const forget = async (now: number): Promise<void> => {
-    if (now - forgottenAt < forgetEveryMs) return;
-    forgottenAt = now;
-    await flows.forget(now - forgottenAfterMs);
-  };
+  const forget = forgetting(flows);
 
   /** Takes the key of a run; what it waits for then. `asked`: runs that were asked to end, and are not waited for. */
   const enterLine = async (
@@ -122,24 +110,21 @@ export const createFlowEntry = ({ storage, write, flows }: FlowEntryDeps) => {
     run: QueuedRun,
     asked: ReadonlySet<string>,
   ): Promise<JobHold | null> => {
-    const { tenantId, now } = run;
-    const use = (gate: 'rateLimit' | 'throttle', source: FlowSource, limit: WindowLimit) => ({
-      id: windowId(gate, tenantId, source, limit),
-      ...{ tenantId, now, limit: limit.limit, windowMs: limit.windowMs },
-    });
     const holds: (JobHold | null)[] = [];
     for (const source of sources) {
       const { rateLimit } = source.flow;
-      if (rateLimit !== null && !(await line.use(use('rateLimit', source, rateLimit))))
+      if (rateLimit !== null && !(await line.use(windowUse('rateLimit', run, source, rateLimit))))
         throw new NotLetIn(overRateLimit(source, rateLimit));
     }
     for (const source of sources) holds.push(await enterLine(line, source, run, asked));
     for (const source of sources) {
       const { throttle } = source.flow;
       if (throttle !== null)
-        holds.push(throttled(source, throttle, now, await line.reserve(use('throttle', source, throttle))));
+        holds.push(
+          throttled(source, throttle, run.now, await line.reserve(windowUse('throttle', run, source, throttle))),
+        );
     }
-    return holds.reduce((latest, hold) => ((hold?.until ?? 0) > (latest?.until ?? 0) ? hold : latest), null);
+    return latestOf(holds);
   };
 
   /** Stores a run that is let in; from when on somebody has to look for it, or for others that have got their places. */

@@ -1,6 +1,5 @@
 export { type ChildPlanDeps, createChildPlans } from './child-plans.ts';
 export { createDroppedRuns } from './dropped-run.ts';
-export { jobReason } from './flow.rules.ts';
 export type { FlowDoors } from './flow-entry.ts';
 export { createLaunch, type Launch, type LaunchDeps } from './launch.ts';
 export type {

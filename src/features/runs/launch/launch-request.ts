@@ -7,7 +7,7 @@ import type { RunJob, RunPlan } from '../../../engine/active-run.ts';
 import type { CompiledAgent } from '../../../engine/compiled-agent.ts';
 import type { GivenContext } from '../../../engine/context/index.ts';
 import type { TreeLimits } from '../../../engine/control/index.ts';
-import type { FlowSource } from './flow.rules.ts';
+import type { FlowSource } from '../../jobs/index.ts';
 
 /** Who a run is for. */
 export type RunOwner = Pick<RunPlan, 'userId' | 'labels' | 'ownerId'>;

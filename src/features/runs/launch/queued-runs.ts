@@ -9,10 +9,9 @@ import type { CompiledAgent } from '../../../engine/compiled-agent.ts';
 import type { RunJournal, RunListeners } from '../../../engine/record/index.ts';
 import { problemCode, type RunFailure } from '../../../engine/run-failure.ts';
 import { retryDelayMs } from '../../../scheduler/retry-delay.ts';
-import type { FlowStore, JobStore } from '../../jobs/index.ts';
+import type { FlowSource, FlowStore, JobStore, LaneFlows } from '../../jobs/index.ts';
 import type { QueuedPlaces } from '../../sessions/index.ts';
 import type { RunStore } from '../runs.store.ts';
-import type { FlowSource } from './flow.rules.ts';
 import { createFlowEntry, type FlowDoors } from './flow-entry.ts';
 import type { LaunchRequest, RunOwner } from './launch-request.ts';
 import {
@@ -40,6 +39,7 @@ export interface QueuedRunsDeps {
   readonly storage: Pick<Storage, 'transaction'>;
   readonly batch: Pick<BatchedWrites, 'write'>;
   readonly flows: Pick<FlowStore, 'forget'>;
+  readonly lanes: LaneFlows;
   readonly store: Pick<RunStore, 'requeued'>;
   readonly journal: RunJournal;
   readonly jobs: Pick<JobStore, 'postponed' | 'queued' | 'retried'>;
@@ -98,7 +98,9 @@ export const createQueuedRuns = (deps: QueuedRunsDeps) => {
       const run = { runId, tenantId: context.tenantId, agentName, handlerKey: agentRunKey, lane, now, payload };
       const arrival = arriving?.stored(runId) ?? [];
       let startsAt: number | null = now;
+      const ofLane = deps.lanes.sourceOf(lane, body);
       const sources: FlowSource[] = [
+        ...(ofLane === null ? [] : [ofLane]),
         ...(agent.flow === null ? [] : [{ kind: 'agent' as const, name: agentName, flow: agent.flow, keyed: body }]),
         ...(arriving?.flow == null ? [] : [arriving.flow]),
       ];

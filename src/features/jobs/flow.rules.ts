@@ -1,11 +1,13 @@
 import { createHash } from 'node:crypto';
-import { highestPriority } from '../../../contract/flow-settings.ts';
-import { formatDuration } from '../../../core/config/duration.ts';
-import { valueAtPointer } from '../../../core/documents/json-pointer.ts';
-import type { DropCause } from '../../../engine/active-run.ts';
-import type { AgentFlow, WindowLimit } from '../../../engine/compiled-agent.ts';
-import { RunFailure } from '../../../engine/run-failure.ts';
-import type { JobHold, JobReason, PlaceLimit } from '../../jobs/index.ts';
+import { highestPriority } from '../../contract/flow-settings.ts';
+import { formatDuration } from '../../core/config/duration.ts';
+import { valueAtPointer } from '../../core/documents/json-pointer.ts';
+import type { DropCause } from '../../engine/active-run.ts';
+import type { AgentFlow, WindowLimit } from '../../engine/compiled-agent.ts';
+import { RunFailure } from '../../engine/run-failure.ts';
+import type { FlowUse } from './flow.store.ts';
+import type { PlaceLimit } from './flow-places.store.ts';
+import type { JobHold, JobReason } from './jobs.store.ts';
 
 type Debounce = NonNullable<AgentFlow['debounce']>;
 type Priority = NonNullable<AgentFlow['priority']>;
@@ -20,13 +22,19 @@ export interface Drop {
 /** What the job of such a run says. */
 export const jobReason = ({ type, message }: RunFailure): JobReason => ({ code: type.replaceAll('_', '-'), message });
 
-/** What has a flow, and where its keys lead into: the run request of an agent, the body of a trigger's call. */
+/**
+ * What has a flow, and where its keys lead into: the run request of an agent, the body of a trigger's call. For that of a
+ * lane, the request of a run or the payload of another job.
+ */
 export interface FlowSource {
-  readonly kind: 'agent' | 'trigger';
+  readonly kind: 'agent' | 'lane' | 'trigger';
   readonly name: string;
   readonly flow: AgentFlow;
   readonly keyed: unknown;
 }
+
+/** A lane has other jobs than those of runs, too. */
+const work = ({ kind }: FlowSource): string => (kind === 'lane' ? 'job' : 'run');
 
 const named = ({ kind, name }: FlowSource): string => `${kind} "${name}"`;
 
@@ -42,7 +50,7 @@ const hashOf = (...parts: readonly unknown[]): string =>
   createHash('sha256').update(JSON.stringify(parts)).digest('hex');
 
 /** Names the window that a request counts in, without a word of the request. Another length or key begins anew. */
-export const windowId = (
+const windowId = (
   gate: 'rateLimit' | 'throttle',
   tenantId: string,
   { kind, name, keyed }: FlowSource,
@@ -51,11 +59,26 @@ export const windowId = (
 
 /** Names what runs of one key have to themselves. Another key begins anew. */
 export const lineId = (
-  gate: 'concurrency' | 'debounce' | 'singleton',
+  gate: 'concurrency' | 'debounce' | 'singleton' | 'job-debounce' | 'job-singleton',
   tenantId: string,
   { kind, name, keyed }: FlowSource,
   key: string | null,
 ): string => hashOf(tenantId, kind, name, gate, key, keyOf(keyed, key));
+
+/** How a request counts in a window. */
+export const windowUse = (
+  gate: 'rateLimit' | 'throttle',
+  { tenantId, now }: Pick<FlowUse, 'tenantId' | 'now'>,
+  source: FlowSource,
+  limit: WindowLimit,
+): FlowUse => ({
+  id: windowId(gate, tenantId, source, limit),
+  ...{ tenantId, now, limit: limit.limit, windowMs: limit.windowMs },
+});
+
+/** Of all that something waits for, what it waits for longest. */
+export const latestOf = (holds: readonly (JobHold | null)[]): JobHold | null =>
+  holds.reduce((latest, hold) => ((hold?.until ?? 0) > (latest?.until ?? 0) ? hold : latest), null);
 
 /** Units of one line would wait for each other in the store; this process executes one after another. */
 export const workLine = (tenantId: string, sources: readonly FlowSource[]): string =>
@@ -95,7 +118,7 @@ export const debounced = (
   since: number,
 ): JobHold | null => {
   const until = Math.min(now + windowMs, maxWaitMs === null ? Number.POSITIVE_INFINITY : since + maxWaitMs);
-  const waits = `The debounce of ${named(source)} waits ${formatDuration(windowMs)} for a later run${forEach(key)}.`;
+  const waits = `The debounce of ${named(source)} waits ${formatDuration(windowMs)} for a later ${work(source)}${forEach(key)}.`;
   return until <= now ? null : { until, code: 'flow-debounced', message: waits };
 };
 
@@ -109,7 +132,10 @@ const priorityAt = (keyed: unknown, { key, values, default: other }: Priority): 
   return Math.min(Math.max(value, -highestPriority), highestPriority);
 };
 
-/** Where a run stands among those of its tenant that wait: lower ones go first. That of a trigger stands before that of its agent. */
+/**
+ * Where a run stands among those of its tenant that wait: lower ones go first. That of a trigger stands before that of its
+ * agent, and that before the one of its lane.
+ */
 export const rankOf = (sources: readonly FlowSource[]): number => {
   const source = sources.findLast(({ flow }) => flow.priority !== null);
   const priority = source?.flow.priority;
@@ -117,9 +143,12 @@ export const rankOf = (sources: readonly FlowSource[]): number => {
   return source === undefined || priority == null ? 0 : 0 - priorityAt(source.keyed, priority);
 };
 
-/** The line in which a run takes turns with others of its lane; empty: that of all without a key. */
+/**
+ * The line in which a run takes turns with others of its lane; empty: that of all without a key. What the lane says comes
+ * last: it is the same for all of them where it has no key.
+ */
 export const keyLine = (tenantId: string, sources: readonly FlowSource[]): string => {
-  for (const source of sources) {
+  for (const source of sources.toSorted((a, b) => Number(a.kind === 'lane') - Number(b.kind === 'lane'))) {
     const { concurrency, throttle } = source.flow;
     const limited = concurrency ?? throttle;
     if (limited !== null) return lineId('concurrency', tenantId, source, limited.key);
@@ -140,7 +169,7 @@ export const placeLimit = (tenantId: string, source: FlowSource): PlaceLimit | n
 };
 
 const one = (source: FlowSource, { key }: Singleton): string =>
-  `The singleton of ${named(source)} has one run at a time${forEach(key)}`;
+  `The singleton of ${named(source)} has one ${work(source)} at a time${forEach(key)}`;
 
 export const skipped = (source: FlowSource, singleton: Singleton): Drop => ({
   cause: 'Skipped',
@@ -152,7 +181,7 @@ export const replaced = (source: FlowSource): Drop => {
   const { debounce, singleton } = source.flow;
   const why =
     singleton === null
-      ? `The debounce of ${named(source)} starts the last run${forEach(debounce?.key ?? null)}`
+      ? `The debounce of ${named(source)} starts the last ${work(source)}${forEach(debounce?.key ?? null)}`
       : one(source, singleton);
   return {
     cause: 'Replaced',
