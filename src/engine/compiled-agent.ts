@@ -115,6 +115,11 @@ export interface CompiledAgent {
   readonly name: string;
   readonly version: number;
   readonly origin: 'code' | 'database';
+  /**
+   * When this version was saved, epoch milliseconds; null where it was not. Tells it from the same version of an agent that was
+   * created again under the name.
+   */
+  readonly savedAt: number | null;
   readonly model: CompiledBinding;
   /** Tools by the name the model sees, registered ones and callable agents alike. */
   readonly tools: ReadonlyMap<string, CompiledTool>;
@@ -162,8 +167,11 @@ export interface AgentSource {
    * when it exists and does not compile.
    */
   compile(tenantId: string, name: string, trace?: TraceParent | null): Promise<CompiledAgent>;
-  /** The agent as it was in a version, for a run that goes on; throws as `compile` does. An agent of code has one. */
-  compileVersion(tenantId: string, name: string, version: number): Promise<CompiledAgent>;
+  /**
+   * The agent as it was in a version, for a run that goes on; throws as `compile` does. An agent of code has one. With
+   * `savedAt` another agent that has the name by now is none.
+   */
+  compileVersion(tenantId: string, name: string, version: number, savedAt?: number | null): Promise<CompiledAgent>;
 }
 
 interface CompileFailure {

@@ -17,6 +17,8 @@ export interface CompileSubject {
   readonly content: AgentContent;
   readonly version: number;
   readonly origin: 'code' | 'database';
+  /** When it was saved; absent: it was not. */
+  readonly updatedAt?: number;
   /** A model that is called without a definition: its name is none that a definition may have. */
   readonly isModel?: boolean;
 }
@@ -106,7 +108,7 @@ const compileInstructions = (
 };
 
 const build = (
-  { content, version, origin }: CompileSubject,
+  { content, version, origin, updatedAt }: CompileSubject,
   { agents, skills: reachable }: Reachable,
   references: AgentReferences,
 ): CompiledAgent => {
@@ -117,6 +119,7 @@ const build = (
     name: content.name,
     version,
     origin,
+    savedAt: updatedAt ?? null,
     model,
     ...compileTools(content, agents, references, references.builtInTools(content, skills)),
     ...compileSettings(content, model, references),

@@ -139,14 +139,19 @@ export const createAgentSource = ({
     cache.set(key, entry);
     return allowed(tenantId, compiled(name, entry));
   };
+  const inVersion = async (tenantId: string, name: string, version: number): Promise<CompiledAgent | null> => {
+    if (fixed(name) !== undefined) return source.compile(tenantId, name);
+    const stamp = (await versions.read(tenantKey(tenantId, name))) ?? null;
+    if (stamp !== null && stampedVersion(stamp) === version) return source.compile(tenantId, name);
+    const entry = await compileNow(tenantId, name, version);
+    return entry && allowed(tenantId, compiled(name, entry));
+  };
   const source: AgentSource = {
-    async compileVersion(tenantId, name, version) {
-      if (fixed(name) !== undefined) return source.compile(tenantId, name);
-      const stamp = (await versions.read(tenantKey(tenantId, name))) ?? null;
-      if (stamp !== null && stampedVersion(stamp) === version) return source.compile(tenantId, name);
-      const entry = await compileNow(tenantId, name, version);
-      if (entry === null) throw new AcpError('agent-not-found', `There is no version ${version} of agent "${name}".`);
-      return allowed(tenantId, compiled(name, entry));
+    async compileVersion(tenantId, name, version, savedAt) {
+      const agent = await inVersion(tenantId, name, version);
+      if (agent === null || (savedAt !== undefined && agent.savedAt !== savedAt))
+        throw new AcpError('agent-not-found', `There is no version ${version} of agent "${name}", or not any more.`);
+      return agent;
     },
     async compile(tenantId, name, trace = null) {
       const span = telemetry.begin('acp.agent.compile', 'Internal', trace, {

@@ -61,6 +61,7 @@ const openEngine = async (t: TestContext) => {
     name: 'helper',
     version: 3,
     origin: 'database',
+    savedAt: null,
     model: {
       provider,
       model: 'demo-1',

@@ -150,6 +150,44 @@ forEachService('APPR-36 AGENT-7 an agent that was edited goes on in the version 
   assert.deepEqual([next.agentVersion, next.modelId], [2, 'other']);
 });
 
+forEachService(
+  'APPR-36 AGENT-7 a run goes on in no other agent that was created under the name of its own meanwhile',
+  async (open) => {
+    const app = await openApprovals(open);
+    const model = { provider: 'local', model: 'any' };
+    const params = { name: 'helper' };
+    const { rows } = await queueWaiting(app, sessionId, ['pay']);
+    const { rows: others } = await queueWaiting(app, 's-2', ['pay']);
+    await app.client.agents.remove({ params });
+    // Of another time, as deleting and creating take some.
+    await app.clock.jump(1000);
+    await app.client.agents.create({ body: { ...params, model, toolNames: ['pay'] } });
+    const failsToGoOn = async (id: string): Promise<void> => {
+      const { continuationRunId } = await decide(app.client, id, true);
+      const end = (await followToEnd(app.client, continuationRunId ?? '')).at(-1);
+      assert.deepEqual(
+        [end?.type, end?.['error'].class, end?.['error'].type],
+        ['run.failed', 'CompilationFailed', 'agent_not_found'],
+      );
+    };
+    await failsToGoOn(rows[0]?.id ?? '');
+    // Nor where the version is not the current one of the other.
+    await app.client.agents.save({
+      params,
+      body: { ...params, model, toolNames: ['pay', 'look'], expectedVersion: 1 },
+    });
+    await failsToGoOn(others[0]?.id ?? '');
+    assert.deepEqual(app.done, []);
+    const { rows: own } = await queueWaiting(app, 's-3', ['pay']);
+    const { continuationRunId } = await decide(app.client, own[0]?.id ?? '', true);
+    await followToEnd(app.client, continuationRunId ?? '');
+    assert.deepEqual(
+      app.done.map(({ runId }) => runId),
+      [continuationRunId],
+    );
+  },
+);
+
 forEachDurableService('APPR-36 a tool that is gone fails the run that goes on, not the decision', async (open) => {
   const before = await openApprovals(open);
   const { rows } = await queueWaiting(before, sessionId, ['pay']);

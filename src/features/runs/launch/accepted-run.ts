@@ -8,24 +8,25 @@ import { RunFailure } from '../../../engine/run-failure.ts';
 import type { RunAttachmentPort } from '../../attachments/index.ts';
 import type { LaunchRequest } from './launch-request.ts';
 import type { Preflight } from './preflight.ts';
+import type { QueuedRunPayload } from './queued-run.ts';
 
 /*
  * A run that was accepted before meets its agent and its attachments as they are by now. Each of these throws the
  * failure that the run ends with where they have changed too much.
  */
 
-/** The agent as it is now, or in one version. `trace` is what the compile belongs to. */
+/** The agent as it is now, or as a run had it that goes on. `trace` is what the compile belongs to. */
 export const currentAgent = async (
   agents: AgentSource,
   tenantId: string,
   name: string,
-  version?: number,
+  resumes: QueuedRunPayload['resumes'] | null = null,
   trace: TraceParent | null = null,
 ): Promise<CompiledAgent> => {
   try {
-    return await (version === undefined
+    return await (resumes === null
       ? agents.compile(tenantId, name, trace)
-      : agents.compileVersion(tenantId, name, version));
+      : agents.compileVersion(tenantId, name, resumes.agentVersion, resumes.agentSavedAt));
   } catch (error) {
     if (error instanceof CompileError) throw compileFailure(error);
     if (error instanceof AcpError && error.code === 'agent-not-found')
@@ -78,7 +79,7 @@ export const currentRequest = async (
   { context: { tenantId, trace }, agentName, body }: LaunchRequest,
   attachments: readonly AttachmentReference[],
 ): Promise<Pick<RunPlan, 'agent' | 'parameters'>> => {
-  const agent = await currentAgent(deps.agents, tenantId, agentName, undefined, trace);
+  const agent = await currentAgent(deps.agents, tenantId, agentName, null, trace);
   const parameters = currentParameters(agent, body);
   await checkPrompt(deps.preflight, agent, tenantId, body, attachments);
   return { agent, parameters };

@@ -144,7 +144,7 @@ export const createQueuedPlans = (deps: QueuedPlanDeps) => {
      */
     async prepare(job: QueuedJob, run: LoggedRun): Promise<RunPlan> {
       const { resumes } = job.payload as Partial<QueuedRunPayload>;
-      const agent = await currentAgent(deps.agents, job.tenantId, job.targetName, resumes?.agentVersion, job.trace);
+      const agent = await currentAgent(deps.agents, job.tenantId, job.targetName, resumes ?? null, job.trace);
       return job.handlerKey === continuationKey ? continuationPlan(job, agent, run) : acceptedPlan(job, agent, run);
     },
     /** The session that the job's run belongs to. */

@@ -52,7 +52,12 @@ export interface QueuedRunPayload {
   /** W3C Trace Context of the request that queued the run. */
   readonly trace?: string;
   /** Set for a run that goes on once the calls of another were decided. */
-  readonly resumes?: { readonly runId: string; readonly agentVersion: number };
+  readonly resumes?: {
+    readonly runId: string;
+    readonly agentVersion: number;
+    /** Absent in what an earlier version has paused. */
+    readonly agentSavedAt?: number | null;
+  };
 }
 
 export interface QueuedRun {
@@ -74,6 +79,8 @@ export interface ContinuationPayload {
 export type PauseContext = Pick<QueuedRunPayload, 'principal' | 'attribution' | 'ownerId' | 'requestId'> & {
   readonly culture: string | null;
   readonly parameters: RunPlan['parameters'];
+  /** Absent in what an earlier version has paused. */
+  readonly agentSavedAt?: number | null;
 };
 
 export interface QueueWrites {
@@ -91,6 +98,7 @@ export const pauseContextOf = (plan: RunPlan): PauseContext => ({
   requestId: plan.requestId,
   culture: plan.culture,
   parameters: plan.parameters,
+  agentSavedAt: plan.agent.savedAt,
 });
 
 /** As it was when the run was accepted, or when its source began. */
@@ -105,7 +113,7 @@ export const attributionIn = ({
 
 /** The run that goes on once every call of another was decided. */
 export const resumptionOf = (handover: ApprovalHandoverRow, now: number): QueuedRun => {
-  const { culture, parameters, ...source } = JSON.parse(handover.context) as PauseContext;
+  const { culture, parameters, agentSavedAt, ...source } = JSON.parse(handover.context) as PauseContext;
   return {
     runId: handover.continuation_run_id,
     tenantId: handover.tenant_id,
@@ -117,7 +125,11 @@ export const resumptionOf = (handover: ApprovalHandoverRow, now: number): Queued
       request: { sessionId: handover.session_id, culture, parameters },
       ...source,
       createdAt: now,
-      resumes: { runId: handover.run_id, agentVersion: handover.agent_version },
+      resumes: {
+        runId: handover.run_id,
+        agentVersion: handover.agent_version,
+        ...(agentSavedAt === undefined ? {} : { agentSavedAt }),
+      },
     },
   };
 };
