@@ -50,6 +50,7 @@ export const openedRow = (
       parameters: plan.parameters,
       historyLength: run.session?.history.length ?? null,
       ...(plan.given === null ? {} : { given: givenCount(plan.given) }),
+      ...(plan.asked === null ? {} : { asked: plan.asked }),
       ...(run.session?.summary ? { historySummary: run.session.summary } : {}),
     },
   };

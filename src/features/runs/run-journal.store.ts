@@ -90,10 +90,9 @@ const closeRow = ({ usage, error, ...run }: ClosedRun, currency: string | null) 
 /** Most runs have neither culture, parameters nor session: those keep nothing but their messages. */
 const contextOf = ({ inputContext: context }: OpenedRun): string | null => {
   if (context === undefined) return null;
-  const { culture, parameters, historyLength, given } = context;
-  return culture === null && historyLength === null && given === undefined && Object.keys(parameters).length === 0
-    ? null
-    : JSON.stringify(context);
+  const { culture, parameters, historyLength, given, asked } = context;
+  const isPlain = culture === null && historyLength === null && given === undefined && asked === undefined;
+  return isPlain && Object.keys(parameters).length === 0 ? null : JSON.stringify(context);
 };
 
 /** The writes of an executing run, compiled once per process. Null counters: runs do not count against quotas. */

@@ -160,6 +160,7 @@ export const openWorld = async (context: TestContext, options: WorldOptions = {}
   const now = () => clock++;
   const feature = agentsFeature({
     exposesModels: false,
+    exposedModels: {},
     telemetry: noTelemetry(),
     storage,
     state: instanceStateOf(options.ownsStore ?? true, now),

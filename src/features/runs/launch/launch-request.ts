@@ -5,7 +5,7 @@ import type { CallContext } from '../../../core/context.ts';
 import type { Statement } from '../../../db/statement.ts';
 import type { RunJob, RunPlan } from '../../../engine/active-run.ts';
 import type { CompiledAgent } from '../../../engine/compiled-agent.ts';
-import type { GivenContext } from '../../../engine/context/index.ts';
+import type { AskedSettings, GivenContext } from '../../../engine/context/index.ts';
 import type { TreeLimits } from '../../../engine/control/index.ts';
 import type { FlowSource } from './flow.rules.ts';
 
@@ -14,7 +14,21 @@ export type RunOwner = Pick<RunPlan, 'userId' | 'labels' | 'ownerId'>;
 
 /** What a run does. */
 export type RunWork = Pick<RunPlan, 'agent' | 'parameters'> &
-  Partial<Pick<RunPlan, 'kind' | 'message' | 'documents' | 'attachments' | 'culture' | 'resume' | 'replay' | 'given'>>;
+  Partial<
+    Pick<
+      RunPlan,
+      | 'kind'
+      | 'message'
+      | 'documents'
+      | 'attachments'
+      | 'culture'
+      | 'resume'
+      | 'replay'
+      | 'given'
+      | 'asked'
+      | 'asksNobody'
+    >
+  >;
 
 /** `answers`: a request that brings decisions or tool results, so that a turn goes on. */
 export type AskedKind = 'request' | 'answers' | 'queued' | 'judge' | 'replay';
@@ -48,7 +62,7 @@ export interface ExposedWork {
 }
 
 /** What a request of another API asks for, once its run has an id: a session may be named by it. */
-export interface OutsideParts extends Pick<RunPlan, 'given' | 'opening'> {
+export interface OutsideParts extends Pick<RunPlan, 'given' | 'opening'>, Partial<Pick<RunPlan, 'asked'>> {
   readonly body: AgentRunRequest;
 }
 
@@ -78,6 +92,7 @@ export interface LaunchRequest {
   readonly outside?: OutsideCall;
   /** Of a request of another API, once its run has an id. */
   readonly given?: GivenContext | null;
+  readonly asked?: AskedSettings | null;
   readonly opening?: readonly Statement[];
 }
 

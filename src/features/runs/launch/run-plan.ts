@@ -18,8 +18,9 @@ export type PlanParts = Pick<RunPlan, Own> & Partial<Omit<RunPlan, Own>>;
 const none: readonly never[] = [];
 
 /** What only a request of another API has. */
-const outside = ({ given, asksNobody, opening }: PlanParts) => ({
+const outside = ({ given, asked, asksNobody, opening }: PlanParts) => ({
   given: given ?? null,
+  asked: asked ?? null,
   asksNobody: asksNobody ?? false,
   opening: opening ?? none,
 });
