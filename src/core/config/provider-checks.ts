@@ -1,6 +1,7 @@
 import type { Check } from './checks.ts';
 import { hourMs } from './duration.ts';
 import { type ProviderConnection, providerConnections } from './provider-connections.ts';
+import type { Config } from './schema.ts';
 
 interface NamedProvider extends Pick<ProviderConnection, 'key' | 'defaultModel'> {
   readonly name: string;
