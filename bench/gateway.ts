@@ -12,6 +12,8 @@ import { acpFolder, type Answer, modelCall } from './workspace.ts';
 /* A gateway of models that many use on Node: it passes requests on and stores nothing. */
 
 const gatewayPackage = '@portkey-ai/gateway@1.15.2';
+// With later versions of this the gateway answers no stream: it changes headers that are not to be changed.
+const overrides = { '@hono/node-server': '1.14.4' };
 const startTimeoutMs = 30_000;
 
 /** One answer, streamed or whole: the gateway first, which the other side is compared with. */
@@ -24,7 +26,7 @@ export interface GatewayTurns {
 const install = (folder: string, note: (text: string) => void): string | null => {
   const cwd = join(folder, 'gateway');
   mkdirSync(cwd);
-  writeFileSync(join(cwd, 'package.json'), '{"private":true}');
+  writeFileSync(join(cwd, 'package.json'), JSON.stringify({ private: true, overrides }));
   try {
     const args = ['install', '--ignore-scripts', '--no-audit', '--no-fund', '--no-save', gatewayPackage];
     execFileSync('npm', args, { cwd, stdio: ['ignore', 'ignore', 'pipe'] });
