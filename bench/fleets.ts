@@ -56,7 +56,7 @@ export const startFleet = async (
 ): Promise<Server[]> => {
   const servers: Server[] = [];
   for (let index = 0; index < count; index += 1) {
-    servers.push(await startAcp(program, acpFolder(folder, `${name}-${index}`, simulator, settings).cwd));
+    servers.push(await startAcp(program, acpFolder(folder, `${name}-${index}`, simulator, { settings }).cwd));
     if (index === 0 && makesAgents) await createAgents(servers[0] as Server);
   }
   return servers;

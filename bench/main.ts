@@ -148,7 +148,7 @@ const benchmark = async (options: Options, folder: string): Promise<Results> => 
   note('quota rules');
   const quotaRules = await measureQuotaRules(folder, program, simulator, inTurns(options));
   note('the API for clients of OpenAI');
-  const openAi = await measureOpenAi(folder, program, simulator, inTurns(options));
+  const openAi = await measureOpenAi(folder, program, simulator, inTurns(options), note);
   const { storedRuns, session } = await storage(folder, program, simulator, options);
   const started = await starts(folder, program, simulator, options.starts);
   note('what runs add to the old generation');

@@ -1,3 +1,4 @@
+import { type GatewayTurns, measureGateway } from './gateway.ts';
 import { applyLoad } from './load.ts';
 import { type Program, type Server, startAcp } from './servers.ts';
 import { median, quantile } from './statistics.ts';
@@ -9,6 +10,8 @@ export interface OpenAiDoor {
   readonly turns: readonly Turns[];
   /** Of a streamed chat over a run through the native endpoint, 1 at once: median over the rounds of the difference of both p50. */
   readonly addedFirstTokenMs: number;
+  /** Chats with exposed models, in turns with a gateway that stores nothing; null: it could not be installed. */
+  readonly gateway: readonly GatewayTurns[] | null;
 }
 
 /** What the API for clients of OpenAI costs beyond the native endpoint of the same service. */
@@ -17,6 +20,7 @@ export const measureOpenAi = async (
   program: Program,
   simulator: Server,
   options: TurnsOptions,
+  note: (text: string) => void,
 ): Promise<OpenAiDoor> => {
   const server = await startAcp(program, acpFolder(folder, 'openai', simulator).cwd);
   await createAgents(server);
@@ -33,5 +37,7 @@ export const measureOpenAi = async (
     added.push(nativeFirst ? second - first : first - second);
   }
   await server.stop();
-  return { turns, addedFirstTokenMs: median(added) };
+  note('a gateway of models');
+  const gateway = await measureGateway(folder, program, simulator, options, note);
+  return { turns, addedFirstTokenMs: median(added), gateway };
 };

@@ -237,6 +237,17 @@ export const reportText = (results: Results): string =>
       'The API for clients of OpenAI: streamed chats, in turns with the native endpoint',
       table(turnsHead('native'), turnsRows(results.openAi.turns)),
     ),
+    ...(results.openAi.gateway === null
+      ? []
+      : [
+          section(
+            'Exposed models, in turns with a gateway of models on the same provider',
+            table(
+              turnsHead('the gateway'),
+              results.openAi.gateway.flatMap(({ answer, turns }) => turnsRows(turns, `${answer.toUpperCase()}: `)),
+            ),
+          ),
+        ]),
     section(
       'Memory, MiB',
       table(

@@ -2,7 +2,7 @@ import { applyLoad, type Call } from './load.ts';
 import { cpuMs } from './process-usage.ts';
 import type { Server } from './servers.ts';
 import { median, quantile } from './statistics.ts';
-import { type Answer, acpCall, simulatorCall, yardstickCall } from './workspace.ts';
+import { type Answer, acpCall, modelCall, yardstickCall } from './workspace.ts';
 
 export type Target = 'simulator' | 'yardstick' | 'acp';
 
@@ -63,7 +63,7 @@ const answers = ['sse', 'json'] as const;
 /** In the order in which they are measured: what is compared stands close together. */
 const scenarios = ({ simulator, yardstick, acp }: Servers): readonly Scenario[] =>
   answers.flatMap((answer): Scenario[] => [
-    { target: 'simulator', answer, tools: false, server: simulator, call: simulatorCall(simulator, answer) },
+    { target: 'simulator', answer, tools: false, server: simulator, call: modelCall(simulator, answer) },
     { target: 'yardstick', answer, tools: false, server: yardstick, call: yardstickCall(yardstick, answer) },
     { target: 'acp', answer, tools: false, server: acp, call: acpCall(acp, answer, false) },
     { target: 'acp', answer, tools: true, server: acp, call: acpCall(acp, answer, true) },

@@ -5,6 +5,8 @@ import process from 'node:process';
 import type { Call } from './load.ts';
 import type { Server } from './servers.ts';
 
+const model = 'gpt-4.1-mini';
+
 const toolModule = `export default {
   name: 'bench',
   tools: [{
@@ -23,20 +25,27 @@ export const temporaryFolder = (): string => {
   return folder;
 };
 
-/** Where one `acp` runs: its configuration with the simulator as the model provider, and a store of its own. `settings`: further members of `Service`. */
+export interface FolderOptions {
+  /** Further members of `Service`. */
+  readonly settings?: string;
+  /** The model of the agents is called by its name, too. */
+  readonly exposesModels?: boolean;
+}
+
+/** Where one `acp` runs: its configuration with the simulator as the model provider, and a store of its own. */
 export const acpFolder = (
   parent: string,
   name: string,
   simulator: Server,
-  settings?: string,
+  { settings, exposesModels = false }: FolderOptions = {},
 ): { cwd: string; store: string } => {
   const cwd = join(parent, name);
   mkdirSync(cwd);
   writeFileSync(join(cwd, 'lookup.mjs'), toolModule);
   writeFileSync(
     join(cwd, 'service.yaml'),
-    `Host: { Url: "http://127.0.0.1:0", LogLevel: warn, Modules: [./lookup.mjs] }
-Service: { Providers: { OpenAI: { ApiKey: none, Endpoint: "${simulator.url.origin}/v1" } }${settings === undefined ? '' : `, ${settings}`} }
+    `Host: { Url: "http://127.0.0.1:0", LogLevel: warn, Modules: [./lookup.mjs]${exposesModels ? ', OpenAiCompat: { ExposeModels: true }' : ''} }
+Service: { Providers: { OpenAI: { ApiKey: none, ${exposesModels ? `DefaultModel: ${model}, ` : ''}Endpoint: "${simulator.url.origin}/v1" } }${settings === undefined ? '' : `, ${settings}`} }
 `,
   );
   return { cwd, store: join(cwd, 'data', 'acp.db') };
@@ -51,7 +60,7 @@ export const createAgents = async (acp: Server): Promise<void> => {
     const response = await fetch(new URL('/api/agents', acp.url), {
       method: 'POST',
       headers: { 'content-type': 'application/json' },
-      body: JSON.stringify({ name, toolNames, model: { provider: 'openai', model: 'gpt-4.1-mini' } }),
+      body: JSON.stringify({ name, toolNames, model: { provider: 'openai', model } }),
     });
     if (!response.ok) throw new Error(`The agent ${name} could not be created: ${await response.text()}`);
   }
@@ -62,11 +71,12 @@ const message = 'Name twenty words that come to mind when you think of a river.'
 // The simulator counts its words from 0.
 const text = { firstToken: 'word0', complete: 'word19' };
 
-export const simulatorCall = (simulator: Server, answer: Answer): Call => ({
-  url: simulator.url,
+/** A chat with a model, of whoever serves it under that name. */
+export const modelCall = ({ url }: Server, answer: Answer, provider?: string): Call => ({
+  url,
   path: '/v1/chat/completions',
   body: JSON.stringify({
-    model: 'gpt-4.1-mini',
+    model: provider === undefined ? model : `${provider}/${model}`,
     messages: [{ role: 'user', content: message }],
     ...(answer === 'sse' && { stream: true, stream_options: { include_usage: true } }),
   }),

@@ -4,6 +4,7 @@ import type { ModelUsage } from '../providers/models/model-provider.ts';
 import { unreportedUsage } from '../providers/models/model-usage.ts';
 import type { CompiledAgent, CompiledTarget } from './compiled-agent.ts';
 import {
+  type AskedSettings,
   type AttachmentReference,
   type ChatMessage,
   earlierModelCalls,
@@ -86,6 +87,8 @@ export interface RunPlan {
   readonly resources: readonly ReadResource[] | null;
   /** Null: the run has what its message, its session and its agent say. */
   readonly given: GivenContext | null;
+  /** What its caller decided of `agent`, for a replay; null: nothing. */
+  readonly asked: AskedSettings | null;
   /**
    * True: nobody can be asked for an approval. Without a session a call for the client's program ends such a run, whose
    * caller has the conversation and goes on with another one.

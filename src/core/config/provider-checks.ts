@@ -1,4 +1,5 @@
 import type { Check } from './checks.ts';
+import { hourMs } from './duration.ts';
 import { type ProviderConnection, providerConnections } from './provider-connections.ts';
 import type { Config } from './schema.ts';
 
@@ -28,6 +29,9 @@ const mustExist = (key: string, pick: (config: Config) => string | null): Check 
   },
 });
 
+// As long as the response cache of an agent may keep an answer.
+const longestCacheMs = 24 * hourMs;
+
 /** Models as callers name them once they are exposed, and whether they answer. */
 const exposedModels = (config: Config): ReadonlyMap<string, { readonly answers: boolean }> => {
   const models = new Map<string, { readonly answers: boolean }>();
@@ -43,13 +47,15 @@ const exposedModels = (config: Config): ReadonlyMap<string, { readonly answers: 
 const exposedModelProblems = (config: Config): readonly { readonly key: string; readonly message: string }[] => {
   const known = exposedModels(config);
   return Object.entries(config.Host.OpenAiCompat.Models).flatMap(([provider, models]) =>
-    Object.entries(models).flatMap(([model, { Fallbacks }]) => {
+    Object.entries(models).flatMap(([model, { Fallbacks, CacheLifetime }]) => {
       const name = `${provider}/${model}`;
       const key = `Host:OpenAiCompat:Models:${provider}:${model}`;
       if (known.get(name)?.answers !== true)
         return [
           { key, message: `expected a model that ${provider} lists or has as its default one, and that answers` },
         ];
+      if (CacheLifetime !== null && CacheLifetime > longestCacheMs)
+        return [{ key: `${key}:CacheLifetime`, message: 'expected at most 24 hours' }];
       return Fallbacks.flatMap((fallback, index) => {
         const at = `${key}:Fallbacks:${index}`;
         if (fallback === name)

@@ -1,3 +1,4 @@
+import type { ModelResponseFormat, ModelTool } from '../../providers/models/model-provider.ts';
 import type { ChatMessage } from './chat-message.ts';
 
 /** What a caller brings beside the message of its run, because it keeps the conversation itself or speaks to the model. */
@@ -6,6 +7,24 @@ export interface GivenContext {
   readonly history: readonly ChatMessage[];
   /** Follow the agent's own, for this run alone; null: none. */
   readonly instructions: string | null;
+}
+
+/** What a caller decided of the agent of its run, as it is kept with the input. Absent: what the agent has. */
+export interface AskedSettings {
+  readonly temperature?: number;
+  readonly topP?: number;
+  readonly reasoningEffort?: string;
+  /** Calls of tools come one in each turn. */
+  readonly singleToolCalls?: true;
+  /** Lowers the agent's own. */
+  readonly maxOutputTokens?: number;
+  readonly responseFormat?: ModelResponseFormat;
+  /** Those of the caller's program, and no others. */
+  readonly tools?: readonly AskedTool[];
+}
+
+export interface AskedTool extends Pick<ModelTool, 'name' | 'inputSchema'> {
+  readonly description: string;
 }
 
 const noMessages: readonly ChatMessage[] = [];

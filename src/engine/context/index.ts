@@ -14,7 +14,7 @@ export {
 export { type Conversation, openConversation, previewCompaction } from './compaction/conversation.ts';
 export type { KeptSummary } from './compaction/kept-summary.ts';
 export { textTokens } from './compaction/token-estimate.ts';
-export { type GivenContext, historyOf, withGiven } from './given-context.ts';
+export { type AskedSettings, type AskedTool, type GivenContext, historyOf, withGiven } from './given-context.ts';
 export { publicMessage } from './public-message.ts';
 export { type AgentResources, type ReadResource, resourceName, withResources } from './resources.ts';
 export {

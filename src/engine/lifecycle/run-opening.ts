@@ -52,6 +52,7 @@ export const openedRow = (
       historyLength: run.session?.history.length ?? null,
       ...(plan.given === null ? {} : { given: givenCount(plan.given) }),
       ...(plan.resources === null || plan.resources.length === 0 ? {} : { resources: plan.resources }),
+      ...(plan.asked === null ? {} : { asked: plan.asked }),
       ...(run.session?.summary ? { historySummary: run.session.summary } : {}),
     },
   };

@@ -1,7 +1,7 @@
 import type { SpanKind, SpanStatus } from '../../core/telemetry/span.ts';
 import type { Statement } from '../../db/statement.ts';
 import type { ModelUsage } from '../../providers/models/model-provider.ts';
-import type { ChatMessage, KeptSummary, ReadResource } from '../context/index.ts';
+import type { AskedSettings, ChatMessage, KeptSummary, ReadResource } from '../context/index.ts';
 import type { CostMicros } from '../pricing.ts';
 import type { StoredRunError } from '../run-failure.ts';
 
@@ -19,6 +19,8 @@ export interface RunInputContext {
   readonly given?: { readonly instructions: boolean; readonly history: number };
   /** What was read of the resources that the agent names; absent: nothing. */
   readonly resources?: readonly ReadResource[];
+  /** What its caller decided of the agent; absent: nothing. */
+  readonly asked?: AskedSettings;
   /** What the prompts of the run began with in place of messages; absent: nothing. */
   readonly historySummary?: KeptSummary;
 }

@@ -41,6 +41,8 @@ const referenceIn = (name: string) => {
 const bindingOf = (provider: string, model: string, settings: ExposedModelSettings | undefined) => ({
   provider,
   model,
+  // A request that wants them one by one says so.
+  allowConcurrentToolCalls: true,
   ...(settings === undefined
     ? {}
     : {

@@ -1,20 +1,21 @@
 import { invalidField } from '../../contract/errors.ts';
 import type { CallContext, Handlers, IdempotentCall } from '../../core/context.ts';
 import type { CompiledAgent } from '../../engine/compiled-agent.ts';
+import type { AskedSettings } from '../../engine/context/index.ts';
 import { isModelName } from '../agents/index.ts';
-import type { Launch, OnDisconnect, RunAnswers } from '../runs/index.ts';
+import { askedAgent, type Launch, type OnDisconnect, type RunAnswers } from '../runs/index.ts';
 import type { ChatCompletionRequest } from './chat.schema.ts';
 import { chatCompletion, chatHead } from './chat-answer.ts';
 import { chatFrames } from './chat-frames.ts';
 import { chatInput } from './chat-input.ts';
 import type { GivenMessages } from './given-messages.ts';
-import { sampledModel, withCallerTools } from './model-request.ts';
+import { callerTools, samplingIn } from './model-request.ts';
 import type { chatCompletionOperations } from './openai.operations.ts';
 import type { OpenAiTelemetry } from './openai-telemetry.ts';
 import {
   type Adjustment,
-  adjustedAgent,
   agentNamed,
+  askedSettings,
   checkedMetadata,
   formatOf,
   parametersIn,
@@ -38,9 +39,12 @@ const adjustmentOf = (body: ChatCompletionRequest): Adjustment => ({
   tools: (body.tools ?? []).map(({ type, function: named }) => ({ type, name: named?.name ?? null })),
 });
 
-/** A model has the tools and the sampling of its request. */
-const asModel = (agent: CompiledAgent, body: ChatCompletionRequest): CompiledAgent =>
-  withCallerTools(sampledModel(agent, body), body.tools ?? []);
+/** A model has the tools and the sampling of its request; an agent has its own. */
+const ofModel = (agent: CompiledAgent, body: ChatCompletionRequest): AskedSettings => {
+  if (!isModelName(agent.name)) return {};
+  const tools = callerTools(body.tools ?? []);
+  return { ...samplingIn(agent, body), ...(tools.length === 0 ? {} : { tools }) };
+};
 
 /** One run for each request; the conversation is the caller's. */
 export const chatService = (deps: ChatServiceDeps): Handlers<typeof chatCompletionOperations> => {
@@ -55,6 +59,7 @@ export const chatService = (deps: ChatServiceDeps): Handlers<typeof chatCompleti
     if (body.stream_options != null && !isStreaming) throw invalidField('stream_options', 'needs stream');
     const agentName = await agentNamed(body, (name) => deps.agentExists(context.tenantId, name));
     const parameters = parametersIn(metadata);
+    let asked: AskedSettings | null = null;
     const entrance = await launch.enter({
       kind: 'request',
       context,
@@ -64,13 +69,17 @@ export const chatService = (deps: ChatServiceDeps): Handlers<typeof chatCompleti
       target: { sessionId: null },
       work: null,
       outside: {
-        adjusted: (agent) => adjustedAgent(isModelName(agent.name) ? asModel(agent, body) : agent, adjustment),
+        adjusted(agent) {
+          asked = askedSettings(agent, adjustment, ofModel(agent, body));
+          return askedAgent(agent, asked);
+        },
         async parts(runId) {
           const { history, ...turn } = await given(context, input, null, runId);
           const isPlain = history.length === 0 && input.instructions === null;
           return {
             body: { ...turn, parameters },
             given: isPlain ? null : { history, instructions: input.instructions },
+            asked,
             opening: [],
           };
         },

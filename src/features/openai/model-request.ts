@@ -1,8 +1,8 @@
 import { invalidField } from '../../contract/errors.ts';
 import { isRecord } from '../../contract/record.ts';
-import type { Json } from '../../contract/schema.ts';
-import type { CompiledAgent, CompiledTool } from '../../engine/compiled-agent.ts';
-import { isServiceToolName, readForeignSchema, registeredTool } from '../../engine/tools/index.ts';
+import type { CompiledAgent } from '../../engine/compiled-agent.ts';
+import type { AskedSettings, AskedTool } from '../../engine/context/index.ts';
+import { isServiceToolName, readForeignSchema } from '../../engine/tools/index.ts';
 import { refused } from './request.rules.ts';
 
 /* What a request decides where it names a model: there is no definition that has decided it before. */
@@ -26,25 +26,24 @@ const effortIn = (value: unknown, path: string): string | null => {
 };
 
 /** The sampling of a request in the place of the provider's own. A model that makes vectors is refused: it answers nothing. */
-export const sampledModel = (agent: CompiledAgent, body: object): CompiledAgent => {
-  if (agent.model.catalog?.supportsEmbeddings === true) throw refused('model', 'makes embeddings, and no answers');
+export const samplingIn = ({ model }: CompiledAgent, body: object): AskedSettings => {
+  if (model.catalog?.supportsEmbeddings === true) throw refused('model', 'makes embeddings, and no answers');
   const members = body as Readonly<Record<string, unknown>>;
   const { reasoning } = members;
   const inObject = isRecord(reasoning) ? reasoning['effort'] : undefined;
+  const temperature = numberIn(members['temperature'], 'temperature', 2);
+  const topP = numberIn(members['top_p'], 'top_p', 1);
+  const reasoningEffort =
+    effortIn(members['reasoning_effort'], 'reasoning_effort') ?? effortIn(inObject, 'reasoning.effort');
   return {
-    ...agent,
-    model: {
-      ...agent.model,
-      temperature: numberIn(members['temperature'], 'temperature', 2),
-      topP: numberIn(members['top_p'], 'top_p', 1),
-      reasoningEffort:
-        effortIn(members['reasoning_effort'], 'reasoning_effort') ?? effortIn(inObject, 'reasoning.effort'),
-      allowConcurrentToolCalls: members['parallel_tool_calls'] !== false,
-    },
+    ...(temperature === null ? {} : { temperature }),
+    ...(topP === null ? {} : { topP }),
+    ...(reasoningEffort === null ? {} : { reasoningEffort }),
+    ...(members['parallel_tool_calls'] === false ? { singleToolCalls: true } : {}),
   };
 };
 
-const toolIn = (given: unknown, path: string) => {
+const toolIn = (given: unknown, path: string): AskedTool => {
   const declared = isRecord(given) ? given : {};
   const named = declared['function'];
   if (declared['type'] !== 'function' || !isRecord(named)) throw invalidField(path, 'must be a function');
@@ -56,35 +55,21 @@ const toolIn = (given: unknown, path: string) => {
   const read = readForeignSchema(parameters ?? {});
   if ('problem' in read)
     throw invalidField(`${path}.function.parameters`, read.problem.replace(/^inputSchema(?:\.\S*)? /, ''));
-  return registeredTool({
+  return {
     name,
     description: typeof description === 'string' ? description : '',
-    inputSchema: read.schema as Record<string, Json>,
-    runsOnClient: true,
-  });
+    inputSchema: read.schema as AskedTool['inputSchema'],
+  };
 };
 
 /** The functions of a request, which its caller's program executes. */
-export const withCallerTools = (agent: CompiledAgent, given: readonly unknown[]): CompiledAgent => {
-  if (given.length === 0) return agent;
+export const callerTools = (given: readonly unknown[]): readonly AskedTool[] => {
   if (given.length > maxTools) throw invalidField('tools', `has more than ${maxTools} entries`);
-  const tools = new Map<string, CompiledTool>();
-  for (const [index, entry] of given.entries()) {
+  const names = new Set<string>();
+  return given.map((entry, index) => {
     const tool = toolIn(entry, `tools[${index}]`);
-    const { name } = tool.definition;
-    if (tools.has(name)) throw invalidField(`tools[${index}].function.name`, `is there twice: "${name}"`);
-    tools.set(name, { kind: 'tool', tool });
-  }
-  const modelTools = [...tools].flatMap(([name, entry]) =>
-    entry.kind === 'tool'
-      ? [
-          {
-            name,
-            description: entry.tool.definition.description,
-            inputSchema: entry.tool.definition.inputSchema as CompiledAgent['modelTools'][number]['inputSchema'],
-          },
-        ]
-      : [],
-  );
-  return { ...agent, tools, modelTools };
+    if (names.has(tool.name)) throw invalidField(`tools[${index}].function.name`, `is there twice: "${tool.name}"`);
+    names.add(tool.name);
+    return tool;
+  });
 };

@@ -1,6 +1,7 @@
 import { AcpError, invalidField } from '../../contract/errors.ts';
 import { isRecord } from '../../contract/record.ts';
 import type { CompiledAgent } from '../../engine/compiled-agent.ts';
+import type { AskedSettings } from '../../engine/context/index.ts';
 import type { ModelJson, ModelResponseFormat } from '../../providers/models/model-provider.ts';
 import type { Metadata } from './openai.schema.ts';
 
@@ -146,13 +147,19 @@ export interface Adjustment {
   readonly tools: readonly NamedTool[];
 }
 
-/** The agent as one run has it: never with more than its definition allows. */
-export const adjustedAgent = (agent: CompiledAgent, { maxTokens, format, tools }: Adjustment): CompiledAgent => {
-  if (tools.length > 0) checkTools(agent, tools);
-  if (maxTokens === null && format === null) return agent;
-  const { model } = agent;
-  const lowered = maxTokens === null ? model.maxOutputTokens : Math.min(maxTokens, model.maxOutputTokens ?? maxTokens);
-  return { ...agent, model: { ...model, maxOutputTokens: lowered, responseFormat: format ?? model.responseFormat } };
+/** What the request decides of its agent, beside what it decides of a model; null: nothing. */
+export const askedSettings = (
+  agent: CompiledAgent,
+  { maxTokens, format, tools }: Adjustment,
+  ofModel: AskedSettings = {},
+): AskedSettings | null => {
+  if (tools.length > 0 && ofModel.tools === undefined) checkTools(agent, tools);
+  const asked = {
+    ...ofModel,
+    ...(maxTokens === null ? {} : { maxOutputTokens: maxTokens }),
+    ...(format === null ? {} : { responseFormat: format }),
+  };
+  return Object.keys(asked).length === 0 ? null : asked;
 };
 
 export const refuseKeyedStream = (key: string | undefined, stream: boolean): void => {

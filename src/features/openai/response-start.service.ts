@@ -3,18 +3,18 @@ import { sessionIdPattern } from '../../contract/schema.ts';
 import type { CallContext, Handlers } from '../../core/context.ts';
 import type { OpenAiResponseRow } from '../../db/tables/openai.ts';
 import type { CompiledAgent } from '../../engine/compiled-agent.ts';
-import type { ChatMessage, GivenContext } from '../../engine/context/index.ts';
+import type { AskedSettings, ChatMessage, GivenContext } from '../../engine/context/index.ts';
 import { isModelName } from '../agents/index.ts';
-import type { Entrance, Launch, RunAnswers } from '../runs/index.ts';
+import { askedAgent, type Entrance, type Launch, type RunAnswers } from '../runs/index.ts';
 import type { GivenMessage } from './chat-input.ts';
 import type { GivenMessages } from './given-messages.ts';
 import { hexOf } from './items.ts';
-import { sampledModel } from './model-request.ts';
+import { samplingIn } from './model-request.ts';
 import type { OpenAiTelemetry } from './openai-telemetry.ts';
 import {
   type Adjustment,
-  adjustedAgent,
   agentNamed,
+  askedSettings,
   checkedMetadata,
   formatOf,
   parametersIn,
@@ -154,6 +154,7 @@ export const responseStart = (deps: ResponseStartDeps): Pick<Handlers<typeof res
       const answersHere = isKept && toolResults.length > 0;
       const parameters = parametersIn(asked.metadata);
       let agent: CompiledAgent | null = null;
+      let settings: AskedSettings | null = null;
       let forked: string | null = null;
       let row: OpenAiResponseRow | null = null;
 
@@ -181,10 +182,9 @@ export const responseStart = (deps: ResponseStartDeps): Pick<Handlers<typeof res
         work: null,
         outside: {
           adjusted(compiled) {
-            agent = adjustedAgent(
-              isModelName(compiled.name) ? sampledModel(compiled, body) : compiled,
-              asked.adjustment,
-            );
+            const sampling = isModelName(compiled.name) ? samplingIn(compiled, body) : {};
+            settings = askedSettings(compiled, asked.adjustment, sampling);
+            agent = askedAgent(compiled, settings);
             return agent;
           },
           async parts(runId) {
@@ -207,6 +207,7 @@ export const responseStart = (deps: ResponseStartDeps): Pick<Handlers<typeof res
                 ...(answersHere ? { toolResults } : {}),
               },
               given: givenOf(history, input.instructions),
+              asked: settings,
               opening: isKept ? [deps.store.opened(row)] : [],
             };
           },

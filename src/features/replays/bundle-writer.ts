@@ -14,7 +14,7 @@ import {
   textHash,
 } from '../../engine/record/index.ts';
 import { type AgentVariant, type AgentVariants, stampedVersion } from '../agents/index.ts';
-import { type RunRecords, type TreeMember, toRunRecord } from '../runs/index.ts';
+import { askedAgent, type RunRecords, type TreeMember, toRunRecord } from '../runs/index.ts';
 import type { SessionStore } from '../sessions/index.ts';
 import {
   type BundleDefinition,
@@ -183,7 +183,10 @@ const bundledRun = async (deps: BundleDeps, row: RunRow, { variant, agent }: Run
       historySummary: context.historySummary ?? null,
       ...(context.resources === undefined ? {} : { resources: context.resources }),
       openResults: openResults ?? null,
-      compiled: agent === null ? null : compiledStart(agent, context, calls[0]?.prompt),
+      compiled:
+        agent === null
+          ? null
+          : compiledStart(askedAgent(agent, recorded?.context.asked ?? null), context, calls[0]?.prompt),
       skills: (variant?.agent.content.skillNames ?? []).map((name) => ({
         name,
         fingerprint: variant?.reached.skills.get(name)?.fingerprint ?? '',

@@ -9,6 +9,7 @@ import { warningsOf } from '../../engine/lifecycle/index.ts';
 import type { AgentVariants } from '../agents/index.ts';
 import type { AuditLog } from '../audit/index.ts';
 import {
+  askedAgent,
   failureError,
   type Launch,
   type RecordedInput,
@@ -139,14 +140,17 @@ export const replayService = (deps: ReplayServiceDeps): Pick<Handlers<typeof rep
       modelProvider: body.modelProvider ?? null,
       modelId: body.modelId ?? null,
     };
-    const agent = await deps.variants.compile(tenantId, source.agent_name, change, context.trace ?? null);
+    const compiled = await deps.variants.compile(tenantId, source.agent_name, change, context.trace ?? null);
+    const asked = recorded.context.asked ?? null;
+    const agent = askedAgent(compiled, asked);
     if (agent.model.catalog?.supportsEmbeddings === true)
       throw new AcpError(
         'replay-not-supported',
         `The model of agent "${agent.name}" makes embeddings, which are kept nowhere.`,
       );
     const parameters = agent.resolveParameters(recorded.context.parameters);
-    assertToolsAllow(agent, mode);
+    // The caller's own tools were in the request: a call of one ended its run, and ends the replay.
+    assertToolsAllow(compiled, mode);
     const replay = await replayOf(source, mode);
     if (mode === 'LiveTools')
       await deps.audit.tell(
@@ -164,6 +168,8 @@ export const replayService = (deps: ReplayServiceDeps): Pick<Handlers<typeof rep
       given,
       // Nothing is asked again: the servers may say something else by now.
       resources: recorded.context.resources ?? [],
+      asked,
+      asksNobody: asked?.tools !== undefined,
       // The recorded messages as they are, documents and attachments included.
       resume: {
         messages: input.map((message) => ({ ...message, messageId: deps.newId(), runId })),

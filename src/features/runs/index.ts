@@ -65,6 +65,7 @@ import { type RunStore, runStore } from './runs.store.ts';
 import { unitFailure } from './unit-failure.ts';
 import { unpricedRuns } from './unpriced-runs.store.ts';
 
+export { askedAgent } from './asked-agent.ts';
 export interface RunsDeps extends Pick<LaunchDeps, 'lifecycle' | 'stops'> {
   readonly config: Config;
   readonly storage: Storage;

@@ -91,9 +91,9 @@ const closeRow = ({ usage, error, ...run }: ClosedRun, currency: string | null) 
 /** Most runs have neither culture, parameters nor session: those keep nothing but their messages. */
 const contextOf = ({ inputContext: context }: OpenedRun): string | null => {
   if (context === undefined) return null;
-  const { culture, parameters, historyLength, given, resources } = context;
-  const isEmpty = culture === null && historyLength === null && given === undefined && resources === undefined;
-  return isEmpty && Object.keys(parameters).length === 0 ? null : JSON.stringify(context);
+  const { culture, parameters, ...more } = context;
+  const isPlain = culture === null && Object.values(more).every((member) => member === null || member === undefined);
+  return isPlain && Object.keys(parameters).length === 0 ? null : JSON.stringify(context);
 };
 
 /** The writes of an executing run, compiled once per process. Null counters: runs do not count against quotas. */

@@ -282,9 +282,9 @@ test('MODEL-6 a section that exists registers the provider, with the defaults of
 
 test('MODEL-25 CONF-14 what goes with an exposed model names models that are exposed and answer', () => {
   const yaml = [
-    'Service: { Providers: { OpenAI: { DefaultModel: big, Models: [{ Name: embed, SupportsEmbeddings: true }] } } }',
+    'Service: { Providers: { OpenAI: { DefaultModel: big, Models: [{ Name: small }, { Name: embed, SupportsEmbeddings: true }] } } }',
     'Host: { OpenAiCompat: { Models: { openai: { big: { Fallbacks: [openai/big, openai/none, openai/embed, openai-responses/big, big] },',
-    '  none: {}, embed: { CacheLifetime: 1m } }, nobody: { big: {} } } } }',
+    '  small: { CacheLifetime: 2d }, none: {}, embed: { CacheLifetime: 1m } }, nobody: { big: {} } } } }',
   ].join('\n');
   assert.deepEqual(
     refuse({ yaml }).problems.map(({ key, code }) => [key?.replace('Host:OpenAiCompat:Models:', ''), code]),
@@ -293,6 +293,7 @@ test('MODEL-25 CONF-14 what goes with an exposed model names models that are exp
       ['openai:big:Fallbacks:1', 'conflict'],
       ['openai:big:Fallbacks:2', 'conflict'],
       ['openai:big:Fallbacks:4', 'conflict'],
+      ['openai:small:CacheLifetime', 'conflict'],
       ['openai:none', 'conflict'],
       ['openai:embed', 'conflict'],
       ['nobody:big', 'conflict'],

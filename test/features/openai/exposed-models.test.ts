@@ -191,6 +191,62 @@ test('OAI-9 OAI-18 exposed models are listed and called by provider and model, a
     assert.ok(JSON.stringify(again).includes('Again.'));
   });
 
+  await t.test('a replay has the tools, the sampling, the limit and the format of the request', async () => {
+    const named = (name: string) => ({ type: 'function', function: { name, parameters: { type: 'object' } } }) as const;
+    simulator.enqueue(calls('look', {}));
+    const { response } = await client.chat.completions
+      .create({
+        model: large,
+        messages: [...hello],
+        tools: [named('look'), named('see')],
+        parallel_tool_calls: false,
+        temperature: 0.5,
+        top_p: 0.25,
+        reasoning_effort: 'low',
+        max_tokens: 77,
+        response_format: { type: 'json_object' },
+      })
+      .withResponse();
+    const { body: asked } = simulator.lastRequest();
+    const source = await runOf(app, response.headers);
+    const params = { runId: source.id };
+    simulator.enqueue(calls('see', { other: true }));
+    const { body: again } = await app.client.replays.create({ params, body: {} });
+    assert.deepEqual(simulator.lastRequest().body, asked);
+    assert.equal(asked['temperature'], 0.5);
+    assert.deepEqual(offeredTools(simulator.lastRequest()), ['look', 'see']);
+    assert.deepEqual([source.status, again.status], ['Completed', 'Completed']);
+    simulator.enqueue(calls('look', {}));
+    const { body: third } = await app.client.replays.create({ params: { runId: again.runId }, body: {} });
+    assert.deepEqual(simulator.lastRequest().body, asked, 'a replay of the replay has them, too');
+    assert.equal(third.status, 'Completed');
+    simulator.enqueue(says('{}'));
+    await app.client.replays.create({ params, body: { modelId: 'small', toolMode: 'NoTools' } });
+    const { body: bare } = simulator.lastRequest();
+    assert.deepEqual([bare['model'], bare['temperature'], bare['tools']], ['small', 0.5, undefined]);
+  });
+
+  await t.test("a replay of an agent's run has the limit and the format of the request", async () => {
+    await app.client.agents.create({ body: { name: 'plain', model: { provider: 'local', model: 'any' } } });
+    simulator.enqueue(says('{}'));
+    const { response } = await client.chat.completions
+      .create({
+        model: 'plain',
+        messages: [...hello],
+        max_tokens: 9,
+        temperature: 1,
+        response_format: { type: 'json_object' },
+      })
+      .withResponse();
+    const { body: asked } = simulator.lastRequest();
+    assert.deepEqual([asked['max_tokens'], asked['temperature']], [9, undefined]);
+    simulator.enqueue(says('{}'));
+    const runId = response.headers.get('x-run-id') ?? '';
+    await app.client.replays.create({ params: { runId }, body: {} });
+    assert.deepEqual(simulator.lastRequest().body, asked);
+    await app.client.agents.remove({ params: { name: 'plain' } });
+  });
+
   await t.test('the native endpoint has the same models', async () => {
     simulator.enqueue(says('Native.'));
     assert.equal((await runJson(app.client, large, { message: 'Hi' })).output, 'Native.');

@@ -42,8 +42,8 @@ const exposedModel = group('A model that is exposed.', {
     'Exposed models, as provider/model, that are asked in this order when the provider fails before it has answered.',
   ),
   CacheLifetime: optional(
-    duration({ min: secondMs, max: 24 * hourMs }),
-    'How long equal calls of a tenant are answered from the store. Null: each one reaches the model.',
+    duration({ min: secondMs }),
+    'How long equal calls of a tenant are answered from the store, 24 hours at most. Null: each one reaches the model.',
   ),
 });
 

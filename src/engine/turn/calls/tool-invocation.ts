@@ -171,8 +171,10 @@ export const runCall = async (
 ): Promise<CallResult> => {
   const { call } = open;
   const tool = resolveTool(run, call, children);
+  // What the caller's program would answer is no part of a recording: the call ends the run, as it did then.
+  const isLeft = run.plan.asksNobody && tool?.descriptor.runsOnClient === true;
   // A recording knows a call by what was kept of it.
-  const replay = run.plan.replay?.tools?.answer(call.toolName, open.keptInput ?? call.input) ?? null;
+  const replay = isLeft ? null : (run.plan.replay?.tools?.answer(call.toolName, open.keptInput ?? call.input) ?? null);
   // A call that was refused or did not fit never began.
   if (replay !== null && tool !== undefined && replay.status !== 'denied')
     announceInvoking(run, ports, call, tool, replay.arguments);

@@ -5,7 +5,7 @@ import type { CallContext } from '../../../core/context.ts';
 import type { Statement } from '../../../db/statement.ts';
 import type { RunJob, RunPlan } from '../../../engine/active-run.ts';
 import type { CompiledAgent } from '../../../engine/compiled-agent.ts';
-import type { GivenContext } from '../../../engine/context/index.ts';
+import type { AskedSettings, GivenContext } from '../../../engine/context/index.ts';
 import type { TreeLimits } from '../../../engine/control/index.ts';
 import type { FlowSource } from '../../jobs/index.ts';
 
@@ -17,7 +17,17 @@ export type RunWork = Pick<RunPlan, 'agent' | 'parameters'> &
   Partial<
     Pick<
       RunPlan,
-      'kind' | 'message' | 'documents' | 'attachments' | 'culture' | 'resume' | 'resources' | 'replay' | 'given'
+      | 'kind'
+      | 'message'
+      | 'documents'
+      | 'attachments'
+      | 'culture'
+      | 'resume'
+      | 'resources'
+      | 'replay'
+      | 'given'
+      | 'asked'
+      | 'asksNobody'
     >
   >;
 
@@ -53,7 +63,7 @@ export interface ExposedWork {
 }
 
 /** What a request of another API asks for, once its run has an id: a session may be named by it. */
-export interface OutsideParts extends Pick<RunPlan, 'given' | 'opening'> {
+export interface OutsideParts extends Pick<RunPlan, 'given' | 'opening'>, Partial<Pick<RunPlan, 'asked'>> {
   readonly body: AgentRunRequest;
 }
 
@@ -83,6 +93,7 @@ export interface LaunchRequest {
   readonly outside?: OutsideCall;
   /** Of a request of another API, once its run has an id. */
   readonly given?: GivenContext | null;
+  readonly asked?: AskedSettings | null;
   readonly opening?: readonly Statement[];
 }
 

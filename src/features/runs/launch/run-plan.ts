@@ -18,9 +18,10 @@ export type PlanParts = Pick<RunPlan, Own> & Partial<Omit<RunPlan, Own>>;
 const none: readonly never[] = [];
 
 /** What only a request of another API has, and what only another system does. */
-const outside = ({ given, asksNobody, opening, remote }: PlanParts) => ({
+const outside = ({ given, asked, asksNobody, opening, remote }: PlanParts) => ({
   remote: remote ?? null,
   given: given ?? null,
+  asked: asked ?? null,
   asksNobody: asksNobody ?? false,
   opening: opening ?? none,
 });
