@@ -1,0 +1,178 @@
+import { createHash } from 'node:crypto';
+import type { ModelFinishReason, ModelUsage } from '../../providers/models/model-provider.ts';
+import {
+  agentNameOf,
+  conversationOf,
+  type ExternalToolCall,
+  errorTypeOf,
+  finishReasonOf,
+  inputTextOf,
+  modelOf,
+  outputTextOf,
+  providerOf,
+  roleOf,
+  toolCallOf,
+  usageOf,
+} from './genai-spans.rules.ts';
+import type { ReceivedSpan } from './otlp-spans.ts';
+
+/** A call of a model that an agent elsewhere has made. */
+export interface ExternalModelCall {
+  readonly provider: string | null;
+  readonly model: string | null;
+  readonly usage: ModelUsage;
+}
+
+/** An agent's work that ran elsewhere. Times are epoch milliseconds. */
+export interface ExternalRun {
+  readonly id: string;
+  readonly spanId: string;
+  readonly agentName: string;
+  readonly parent: ExternalRun | null;
+  readonly depth: number;
+  readonly startedAt: number;
+  readonly endedAt: number;
+  readonly calls: readonly ExternalModelCall[];
+  readonly tools: readonly (ExternalToolCall & {
+    readonly spanId: string;
+    readonly startedAt: number;
+    readonly endedAt: number;
+    /** Null: it succeeded. */
+    readonly errorType: string | null;
+  })[];
+  readonly input: string | null;
+  readonly output: string | null;
+  readonly finishReason: ModelFinishReason;
+  /** Null: it completed. */
+  readonly errorType: string | null;
+  readonly conversationId: string | null;
+}
+
+/** Runs of one part of a trace, the root first and each parent before its children. */
+export interface ExternalTree {
+  readonly traceId: string;
+  readonly serviceName: string | null;
+  readonly runs: readonly [ExternalRun, ...ExternalRun[]];
+}
+
+// Deeper than agents call each other anywhere; what lies below belongs to the run above.
+const maxDepth = 64;
+const errorWord = /^[A-Za-z0-9_.-]{1,64}$/;
+
+/** A name that agents of this service could have as well. */
+const runName = (text: string | null): string => {
+  const name = (text ?? '').replace(/[^A-Za-z0-9._-]+/g, '-').replace(/^[^A-Za-z0-9]+/, '');
+  return name === '' ? 'external' : name.slice(0, 128);
+};
+
+/**
+ * UUID version 7 of when the span began, with the depth of the run where others have a counter, so that a parent sorts
+ * before its children. The rest is a hash: spans that are sent again make the same ids.
+ */
+export const externalRunId = (tenantId: string, traceId: string, spanId: string, startedAt: number, depth: number) => {
+  const hash = createHash('sha256').update(`${tenantId}\n${traceId}\n${spanId}`).digest('hex');
+  const time = startedAt.toString(16).padStart(12, '0');
+  const order = depth.toString(16).padStart(3, '0');
+  return `${time.slice(0, 8)}-${time.slice(8, 12)}-7${order}-8${hash.slice(0, 3)}-${hash.slice(3, 15)}`;
+};
+
+const errorOf = ({ attributes, isError }: ReceivedSpan): string | null => {
+  const type = errorTypeOf(attributes);
+  if (!isError && type === null) return null;
+  return type !== null && errorWord.test(type) ? type : 'external_error';
+};
+
+type MutableRun = { -readonly [K in keyof ExternalRun]: ExternalRun[K] } & {
+  calls: ExternalModelCall[];
+  tools: ExternalRun['tools'][number][];
+  parent: MutableRun | null;
+};
+
+const inOrder = (a: ReceivedSpan, b: ReceivedSpan): number =>
+  a.startedAt - b.startedAt || (a.spanId < b.spanId ? -1 : 1);
+
+/** The run of a span, without what lies below it. */
+const openRun = (tenantId: string, span: ReceivedSpan, parent: MutableRun | null): MutableRun => {
+  const depth = parent === null ? 0 : parent.depth + 1;
+  const { attributes, startedAt, endedAt, traceId, spanId } = span;
+  return {
+    id: externalRunId(tenantId, traceId, spanId, startedAt, depth),
+    spanId,
+    agentName: runName(agentNameOf(attributes) ?? span.serviceName ?? span.name),
+    parent,
+    depth,
+    startedAt,
+    endedAt,
+    calls: [],
+    tools: [],
+    input: inputTextOf(attributes),
+    output: outputTextOf(attributes),
+    finishReason: finishReasonOf(attributes),
+    errorType: errorOf(span),
+    conversationId: conversationOf(attributes),
+  };
+};
+
+const modelCallOf = ({ attributes }: ReceivedSpan): ExternalModelCall => ({
+  provider: providerOf(attributes),
+  model: modelOf(attributes),
+  usage: usageOf(attributes),
+});
+
+/**
+ * What the spans of one part of a trace say of agents. Each `invoke_agent` is a run, one inside another its child. Calls of
+ * models and tools belong to the nearest agent above them; those without one are a run of the root. Empty: nothing here is
+ * about an agent or a model.
+ */
+export const assembleRuns = (
+  tenantId: string,
+  root: ReceivedSpan,
+  spans: readonly ReceivedSpan[],
+): readonly ExternalTree[] => {
+  if (!spans.some((span) => roleOf(span) === 'Agent' || roleOf(span) === 'ModelCall')) return [];
+  const children = new Map<string, ReceivedSpan[]>();
+  for (const span of [...spans].sort(inOrder))
+    if (span !== root && span.parentSpanId !== null)
+      children.getOrInsertComputed(span.parentSpanId, () => []).push(span);
+
+  const trees: [MutableRun, ...MutableRun[]][] = [];
+  const saidByAgent = new Set<MutableRun>();
+  const open = (span: ReceivedSpan, tree: [MutableRun, ...MutableRun[]] | null, parent: MutableRun | null) => {
+    const run = openRun(tenantId, span, parent);
+    if (run.output !== null) saidByAgent.add(run);
+    if (tree !== null) tree.push(run);
+    else trees.push([run]);
+    return run;
+  };
+  let ofRoot: MutableRun | null = null;
+
+  const walk = (span: ReceivedSpan, around: MutableRun | null, tree: [MutableRun, ...MutableRun[]] | null): void => {
+    const role = roleOf(span);
+    let [run, within] = [around, tree];
+    if (role === 'Agent' && (around?.depth ?? -1) < maxDepth) {
+      run = open(span, tree, around);
+      within = tree ?? trees.at(-1) ?? null;
+    } else if (role !== 'Other') {
+      ofRoot ??= around === null ? open(root, null, null) : null;
+      run ??= ofRoot;
+    }
+    if (role === 'ModelCall' && run !== null) {
+      const { attributes } = span;
+      run.calls.push(modelCallOf(span));
+      run.input ??= inputTextOf(attributes);
+      run.conversationId ??= conversationOf(attributes);
+      const said = outputTextOf(attributes);
+      if (said !== null && !saidByAgent.has(run)) [run.output, run.finishReason] = [said, finishReasonOf(attributes)];
+    }
+    if (role === 'Tool' && run !== null) {
+      const { spanId, startedAt, endedAt } = span;
+      run.tools.push({ ...toolCallOf(span.attributes), spanId, startedAt, endedAt, errorType: errorOf(span) });
+    }
+    // What lies below a call that is the root's own belongs to that run, too.
+    for (const child of children.get(span.spanId) ?? []) walk(child, role === 'Other' ? around : run, within);
+    // An agent that tells its own use, and whose calls of models are not here.
+    if (role === 'Agent' && run !== null && run.calls.length === 0) run.calls.push(modelCallOf(span));
+  };
+  walk(root, null, null);
+  return trees.map((runs) => ({ traceId: root.traceId, serviceName: root.serviceName, runs }));
+};
