@@ -44,6 +44,7 @@ import { mcpServers } from './0055-mcp-servers.ts';
 import { doors } from './0060-doors.ts';
 import { a2aMessages } from './0062-a2a-messages.ts';
 import { mcpGrants } from './0072-mcp-grants.ts';
+import { externalSpans } from './0084-external-spans.ts';
 import { spanCountsOfNewStore } from './dialect-parts.ts';
 
 /** Every migration in order, with the checksum of its file. A static list, because a bundle cannot scan a folder. */
@@ -93,4 +94,5 @@ export const migrations: readonly Migration[] = [
   { ...doors, checksum: 'a2b6f06ccc7c2831' },
   { ...a2aMessages, checksum: '822302439508222b' },
   { ...mcpGrants, checksum: '85f0f5333bb9cd85' },
+  { ...externalSpans, checksum: 'ff2aed122a7ee471' },
 ];

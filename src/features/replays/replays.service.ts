@@ -41,6 +41,11 @@ const maxCalls = 100_000;
 const assertRepeatable = (run: RunRow): void => {
   if (run.kind === 'Workflow')
     throw new AcpError('replay-not-supported', `Run ${run.id} is a workflow's; only runs of agents can be replayed.`);
+  if (run.kind === 'External')
+    throw new AcpError(
+      'replay-not-supported',
+      `Run ${run.id} was executed by another program; only runs of this service can be replayed.`,
+    );
   if (run.status === 'Queued' || run.status === 'Running')
     throw new AcpError('run-not-finished', `Run ${run.id} is ${run.status} and can be replayed once it has ended.`);
 };

@@ -78,6 +78,15 @@ const exposure = {
     MaxRequestBytes: setting(bytes(), 10_485_760, 'Size of a call.'),
     Budget: exposedBudget,
   }),
+  Traces: group('Runs of agents that other programs execute, told by their OpenTelemetry spans (OTLP/HTTP).', {
+    Enabled: flag(false, 'POST /v1/traces exists.'),
+    MaxRequestBytes: setting(bytes(), 4_194_304, 'Size of a request, unpacked.'),
+    SettleAfter: setting(
+      duration(),
+      30 * secondMs,
+      'How long spans wait for the span above them; then they become runs as they are.',
+    ),
+  }),
   Voice: plannedGroup('voice', 'Speech routes.', {
     Conversation: group('Spoken conversations.', {
       Register: flag(false, 'The voice WebSocket exists.'),

@@ -28,7 +28,7 @@ const up = async ({ db, dialect }: MigrationContext): Promise<void> => {
 
 /** Spans of agents that run elsewhere, until their part of a trace is complete. */
 export const externalSpans: MigrationStep & Pick<Migration, 'worksFrom'> = {
-  name: '0065-external-spans',
+  name: '0084-external-spans',
   worksFrom: '0035-arriving-work',
   up,
 };
