@@ -44,7 +44,8 @@ const failureOf = (errorType: string): RunFailure =>
   new RunFailure('Unknown', errorType, 'The agent, which ran elsewhere, reported an error.');
 
 /** Names of models and providers come from outside; a row has room for names, not for texts. */
-const shortName = (text: string | null): string | null => (text === null ? null : text.slice(0, 128));
+const shortName = <T extends string | null>(text: T): T =>
+  (text === null ? null : text.slice(0, 128).toWellFormed()) as T;
 
 /** The rows, log and tool calls of runs that another program has executed, all of them closed. */
 export const createExternalRunRecord = ({ journal, prices, providers, recording, newId }: ExternalRunRecordDeps) => {
@@ -75,8 +76,8 @@ export const createExternalRunRecord = ({ journal, prices, providers, recording,
       .map((tool, order) => {
         const given = recordedPayload(tool.arguments ?? 'null', recording);
         const result = tool.result === null ? null : recordedPayload(tool.result, recording);
-        const toolCallId = (tool.callId ?? tool.spanId).slice(0, 128);
-        const toolName = (tool.toolName ?? 'tool').slice(0, 128);
+        const toolCallId = shortName(tool.callId ?? tool.spanId);
+        const toolName = shortName(tool.toolName ?? 'tool');
         const error = tool.errorType === null ? null : `Tool failed: ${tool.errorType}`;
         const durationMs = tool.endedAt - tool.startedAt;
         const statements = journal.toolAnswered(

@@ -14,7 +14,7 @@ import {
   toolCallOf,
   usageOf,
 } from './genai-spans.rules.ts';
-import type { ReceivedSpan } from './otlp-spans.ts';
+import type { ReceivedSpan } from './received-spans.ts';
 
 /** A call of a model that an agent elsewhere has made. */
 export interface ExternalModelCall {
@@ -59,9 +59,13 @@ export interface ExternalTree {
 const maxDepth = 64;
 const errorWord = /^[A-Za-z0-9_.-]{1,64}$/;
 
-/** A name that agents of this service could have as well. */
-const runName = (text: string | null): string => {
-  const name = (text ?? '').replace(/[^A-Za-z0-9._-]+/g, '-').replace(/^[^A-Za-z0-9]+/, '');
+/** Name of the agent that a run of a span is, one that agents of this service could have as well. */
+export const runNameOf = ({
+  attributes,
+  serviceName,
+  name: spanName,
+}: Pick<ReceivedSpan, 'attributes' | 'serviceName' | 'name'>): string => {
+  const name = (agentNameOf(attributes) ?? serviceName ?? spanName).replace(/[^A-Za-z0-9._-]+/g, '-').replace(/^[^A-Za-z0-9]+/, '');
   return name === '' ? 'external' : name.slice(0, 128);
 };
 
@@ -91,6 +95,11 @@ type MutableRun = { -readonly [K in keyof ExternalRun]: ExternalRun[K] } & {
 const inOrder = (a: ReceivedSpan, b: ReceivedSpan): number =>
   a.startedAt - b.startedAt || (a.spanId < b.spanId ? -1 : 1);
 
+const isBelow = (run: ExternalRun, above: ExternalRun | null): boolean => {
+  for (let { parent } = run; parent !== null; { parent } = parent) if (parent === above) return true;
+  return false;
+};
+
 /** The run of a span, without what lies below it. */
 const openRun = (tenantId: string, span: ReceivedSpan, parent: MutableRun | null): MutableRun => {
   const depth = parent === null ? 0 : parent.depth + 1;
@@ -98,7 +107,7 @@ const openRun = (tenantId: string, span: ReceivedSpan, parent: MutableRun | null
   return {
     id: externalRunId(tenantId, traceId, spanId, startedAt, depth),
     spanId,
-    agentName: runName(agentNameOf(attributes) ?? span.serviceName ?? span.name),
+    agentName: runNameOf(span),
     parent,
     depth,
     startedAt,
@@ -119,10 +128,18 @@ const modelCallOf = ({ attributes }: ReceivedSpan): ExternalModelCall => ({
   usage: usageOf(attributes),
 });
 
+const noCall = (call: ExternalModelCall): ExternalModelCall => ({
+  ...call,
+  usage: usageOf({}),
+});
+
+const hasUsage = ({ calls }: Pick<ExternalRun, 'calls'>): boolean =>
+  calls.some(({ usage }) => usage.totalTokens !== null);
+
 /**
  * What the spans of one part of a trace say of agents. Each `invoke_agent` is a run, one inside another its child. Calls of
- * models and tools belong to the nearest agent above them; those without one are a run of the root. Empty: nothing here is
- * about an agent or a model.
+ * models and tools belong to the nearest agent above them; those without one are a run of the root. Tokens count once, where
+ * two libraries tell of one call or an agent sums up what it called. Empty: nothing here is about an agent or a model.
  */
 export const assembleRuns = (
   tenantId: string,
@@ -146,9 +163,16 @@ export const assembleRuns = (
   };
   let ofRoot: MutableRun | null = null;
 
-  const walk = (span: ReceivedSpan, around: MutableRun | null, tree: [MutableRun, ...MutableRun[]] | null): void => {
+  /** `isCounted`: a call of a model above has told the tokens. */
+  const walk = (
+    span: ReceivedSpan,
+    around: MutableRun | null,
+    tree: [MutableRun, ...MutableRun[]] | null,
+    isCounted: boolean,
+  ): void => {
     const role = roleOf(span);
     let [run, within] = [around, tree];
+    let counted = isCounted && role !== 'Agent';
     if (role === 'Agent' && (around?.depth ?? -1) < maxDepth) {
       run = open(span, tree, around);
       within = tree ?? trees.at(-1) ?? null;
@@ -158,7 +182,9 @@ export const assembleRuns = (
     }
     if (role === 'ModelCall' && run !== null) {
       const { attributes } = span;
-      run.calls.push(modelCallOf(span));
+      const call = modelCallOf(span);
+      if (!isCounted) run.calls.push(call);
+      counted ||= call.usage.totalTokens !== null;
       run.input ??= inputTextOf(attributes);
       run.conversationId ??= conversationOf(attributes);
       const said = outputTextOf(attributes);
@@ -169,10 +195,13 @@ export const assembleRuns = (
       run.tools.push({ ...toolCallOf(span.attributes), spanId, startedAt, endedAt, errorType: errorOf(span) });
     }
     // What lies below a call that is the root's own belongs to that run, too.
-    for (const child of children.get(span.spanId) ?? []) walk(child, role === 'Other' ? around : run, within);
+    for (const child of children.get(span.spanId) ?? []) walk(child, role === 'Other' ? around : run, within, counted);
     // An agent that tells its own use, and whose calls of models are not here.
-    if (role === 'Agent' && run !== null && run.calls.length === 0) run.calls.push(modelCallOf(span));
+    if (role === 'Agent' && run !== null && run.calls.length === 0) {
+      const isToldBelow = within?.some((one) => one !== run && isBelow(one, run) && hasUsage(one)) === true;
+      run.calls.push(isToldBelow ? noCall(modelCallOf(span)) : modelCallOf(span));
+    }
   };
-  walk(root, null, null);
+  walk(root, null, null, false);
   return trees.map((runs) => ({ traceId: root.traceId, serviceName: root.serviceName, runs }));
 };

@@ -4,12 +4,13 @@ import type { SpanKind } from '../../core/telemetry/span.ts';
 import type { Statement } from '../../db/statement.ts';
 import type { Storage } from '../../db/storage.ts';
 import type { UnitOfWork } from '../../db/unit-of-work.ts';
-import type { RunJournal, StoredSpan } from '../../engine/record/index.ts';
+import { type RunJournal, type StoredSpan, sensitiveText } from '../../engine/record/index.ts';
 import type { ExternalRunRecord } from './external-run-record.ts';
 import { assembleRuns, type ExternalTree } from './external-runs.rules.ts';
-import { externalSpanStore, type KeptSpan, type OwnedSpan, type SpanOwner } from './external-spans.store.ts';
-import { keptAttributes } from './genai-spans.rules.ts';
-import type { ReceivedSpan } from './otlp-spans.ts';
+import { externalSpanStore, isLocalRoot, type SpanOwner, type WaitingSpan } from './external-spans.store.ts';
+import { traceAttributes } from './genai-spans.rules.ts';
+import type { ReceivedSpan } from './received-spans.ts';
+import { lateOf, readyParts } from './span-parts.rules.ts';
 
 export interface ExternalSpansDeps {
   readonly storage: Pick<Storage, 'transaction' | 'stores'>;
@@ -18,11 +19,14 @@ export interface ExternalSpansDeps {
   /** Tells of runs that are stored now: quotas have their cost. */
   stored(tenantId: string, runId: string): void;
   readonly settings: {
-    /** How long a part of a trace waits for spans above it. */
+    /** How long the spans below a root may stay away. */
     readonly settleAfterMs: number;
+    /** How long spans wait for the one above them. */
+    readonly orphansAfterMs: number;
     /** Null: traces are not stored. */
     readonly maxSpansPerRun: number | null;
     readonly recordSensitiveData: boolean;
+    readonly maxPayloadLength: number;
   };
   readonly log: Pick<Logger, 'error'>;
   /** On which the processes of a store agree. */
@@ -39,28 +43,11 @@ export interface RefusedSpans {
 // An agent that works for a day makes some thousands; a part of a trace is read and stored at once.
 export const maxSpansPerTrace = 5000;
 const tracesPerLook = 100;
+const tracesPerUnit = 100;
+const looksPerWait = 4;
 // Longer than any exporter repeats what it sent.
-const knownForMs = 7 * 24 * 3_600_000;
+const knownForMs = 24 * 3_600_000;
 const kinds: readonly SpanKind[] = ['Internal', 'Internal', 'Server', 'Client', 'Producer', 'Consumer'];
-
-/** A span with all that wait below it, as far as the next span that begins a part of its own. */
-const partBelow = (root: KeptSpan, waiting: readonly KeptSpan[]): KeptSpan[] => {
-  const below = new Map<string, KeptSpan[]>();
-  for (const span of waiting)
-    if (span !== root && span.parentSpanId !== null && !span.isLocalRoot)
-      below.getOrInsertComputed(span.parentSpanId, () => []).push(span);
-  const part = [root];
-  // The list grows while it is gone over. A span is met once: it has one parent.
-  for (const span of part) {
-    part.push(...(below.get(span.spanId) ?? []));
-    below.delete(span.spanId);
-  }
-  return part;
-};
-
-const received = ({ received: known }: KeptSpan): OwnedSpan | null => known;
-const spansOf = (part: readonly KeptSpan[]): ReceivedSpan[] =>
-  part.map(received).flatMap((known) => (known === null ? [] : [known.span]));
 
 const labelsOf = (owner: SpanOwner, { traceId, serviceName, runs: [root] }: ExternalTree) => {
   const told: [string, string][] = [
@@ -69,10 +56,23 @@ const labelsOf = (owner: SpanOwner, { traceId, serviceName, runs: [root] }: Exte
     ...(serviceName === null ? [] : [['service', serviceName] as [string, string]]),
     ...(root.conversationId === null ? [] : [['conversation', root.conversationId] as [string, string]]),
   ];
-  return { ...owner.labels, ...Object.fromEntries(told.map(([key, value]) => [key, value.slice(0, 256)])) };
+  return { ...owner.labels, ...Object.fromEntries(told.map(([key, text]) => [key, text.slice(0, 256).toWellFormed()])) };
 };
 
-/** Makes runs of spans: a part of a trace becomes runs when the span above all others has come, or nothing more comes. */
+const byStart = (a: ReceivedSpan, b: ReceivedSpan): number =>
+  a.startedAt - b.startedAt || (a.spanId < b.spanId ? -1 : 1);
+
+/** Spans of one of several trees in a part. Parents come before what is below them. */
+const spansBelow = ({ runs: [top] }: ExternalTree, spans: readonly ReceivedSpan[]): readonly ReceivedSpan[] => {
+  const inside = new Set([top.spanId]);
+  return spans.filter(({ spanId, parentSpanId }) => {
+    if (spanId !== top.spanId && !inside.has(parentSpanId ?? '')) return false;
+    inside.add(spanId);
+    return true;
+  });
+};
+
+/** Makes runs of spans: a part of a trace becomes runs when its root has come and nothing has followed for a while. */
 export const createExternalSpans = (deps: ExternalSpansDeps) => {
   const { storage, journal, record, settings, clock, newId } = deps;
 
@@ -80,23 +80,24 @@ export const createExternalSpans = (deps: ExternalSpansDeps) => {
     const { maxSpansPerRun, recordSensitiveData } = settings;
     if (maxSpansPerRun === null) return [];
     const [root] = tree.runs;
-    const kept = [...spans]
-      .sort((a, b) => a.startedAt - b.startedAt || (a.spanId < b.spanId ? -1 : 1))
-      .slice(0, maxSpansPerRun * tree.runs.length);
+    const runOf = new Map(tree.runs.map(({ spanId, id }) => [spanId, id]));
+    const kept = [...spans].sort(byStart).slice(0, maxSpansPerRun * tree.runs.length);
     const idOf = new Map(kept.map(({ spanId }) => [spanId, newId()]));
-    const stored = kept.map(
-      (span): StoredSpan => ({
+    const contentOf = recordSensitiveData ? (text: string) => sensitiveText(text, settings) : null;
+    const stored = kept.map((span): StoredSpan => {
+      const runId = runOf.get(span.spanId);
+      return {
         id: idOf.get(span.spanId) ?? '',
         parentId: idOf.get(span.parentSpanId ?? '') ?? null,
         spanId: span.spanId,
-        name: span.name.slice(0, 256),
+        name: span.name,
         kind: kinds[span.kind] ?? 'Internal',
         startedAt: span.startedAt,
         endedAt: span.endedAt,
         status: span.isError ? 'Error' : 'Unset',
-        attributes: keptAttributes(span, recordSensitiveData),
-      }),
-    );
+        attributes: { ...traceAttributes(span, contentOf), ...(runId === undefined ? {} : { 'acp.run.id': runId }) },
+      };
+    });
     const { traceId } = tree;
     return [
       journal.trace({
@@ -107,119 +108,116 @@ export const createExternalSpans = (deps: ExternalSpansDeps) => {
   };
 
   /** Stores the runs of one part; the ids of their roots. */
-  const storePart = async (unit: UnitOfWork, tenantId: string, part: readonly KeptSpan[]): Promise<string[]> => {
-    const [root] = part;
-    const known = root === undefined ? null : received(root);
-    if (known === null) return [];
-    const spans = spansOf(part);
+  const storePart = async (
+    unit: UnitOfWork,
+    tenantId: string,
+    part: readonly [WaitingSpan, ...WaitingSpan[]],
+  ): Promise<string[]> => {
+    const [{ span: top, owner, traceId }] = part;
     const store = unit(externalSpanStore);
-    const trees = assembleRuns(tenantId, known.span, spans);
-    const runs = trees.flatMap((tree) => tree.runs);
+    const spans = part.map(({ span }) => span);
+    const trees = assembleRuns(tenantId, top, spans);
     const already = await store.stored(
       tenantId,
-      runs.map(({ id }) => id),
+      trees.map(({ runs: [root] }) => root.id),
     );
-    const fresh = trees.filter(({ runs: [top] }) => !already.has(top.id));
+    const fresh = trees.filter(({ runs: [root] }) => !already.has(root.id));
     for (const tree of fresh)
       await unit.write([
-        ...record(tenantId, known.owner, labelsOf(known.owner, tree), tree),
-        ...traceOf(tenantId, tree, fresh.length === 1 ? spans : spansBelow(tree, spans)),
+        ...record(tenantId, owner, labelsOf(owner, tree), tree),
+        ...traceOf(tenantId, tree, trees.length === 1 ? spans : spansBelow(tree, spans)),
       ]);
-    const runId = trees[0]?.runs[0].id ?? '';
-    await store.taken(tenantId, known.span.traceId, new Map(part.map(({ spanId }) => [spanId, runId])));
-    return fresh.map(({ runs: [top] }) => top.id);
+    const spanIds = part.map(({ spanId }) => spanId);
+    await store.taken(tenantId, traceId, spanIds, trees[0]?.runs[0].id ?? '');
+    return fresh.map(({ runs: [root] }) => root.id);
   };
 
-  /** Spans of one of several trees in a part. */
-  const spansBelow = ({ runs: [top] }: ExternalTree, spans: readonly ReceivedSpan[]): ReceivedSpan[] => {
-    const inside = new Set([top.spanId]);
-    // Parents begin before their children.
-    return [...spans]
-      .sort((a, b) => a.startedAt - b.startedAt)
-      .filter(({ spanId, parentSpanId }) => {
-        if (spanId !== top.spanId && !inside.has(parentSpanId ?? '')) return false;
-        inside.add(spanId);
-        return true;
-      });
-  };
-
-  /** In one unit for each trace, so that of two that complete the same part one finds it stored. */
-  const inTrace = async <T>(
+  const take = (
     tenantId: string,
-    traceId: string,
-    work: (unit: UnitOfWork) => Promise<{ readonly result: T; readonly runs: readonly string[] }>,
-  ): Promise<T> => {
-    const { result, runs } = await storage.transaction(work, `trace:${tenantId}:${traceId}`);
-    for (const runId of runs) deps.stored(tenantId, runId);
-    return result;
-  };
-
-  const takeTrace = (tenantId: string, owner: SpanOwner, spans: readonly ReceivedSpan[]): Promise<RefusedSpans> => {
-    const traceId = spans[0]?.traceId ?? '';
-    return inTrace(tenantId, traceId, async (unit) => {
+    owner: SpanOwner,
+    traces: readonly (readonly [string, readonly ReceivedSpan[]])[],
+  ): Promise<RefusedSpans> =>
+    storage.transaction(async (unit) => {
       const store = unit(externalSpanStore);
-      const before = await store.ofTrace(tenantId, traceId);
-      const known = new Set(before.map(({ spanId }) => spanId));
-      const fresh = spans.filter(({ spanId }) => !known.has(spanId));
-      const taken = fresh.slice(0, Math.max(maxSpansPerTrace - before.length, 0));
-      await store.add(tenantId, owner, taken, clock.now());
-      const all = await store.ofTrace(tenantId, traceId);
-      const waiting = all.filter(({ runId }) => runId === null);
-      const closed = new Set(all.filter(({ runId }) => runId !== null).map(({ spanId }) => spanId));
-      const runs: string[] = [];
-      for (const root of waiting.filter(({ isLocalRoot }) => isLocalRoot))
-        runs.push(...(await storePart(unit, tenantId, partBelow(root, waiting))));
-      const late = waiting.filter(
-        ({ isLocalRoot, parentSpanId }) => !isLocalRoot && parentSpanId !== null && closed.has(parentSpanId),
+      const heads = await store.heads(
+        tenantId,
+        traces.map(([traceId]) => traceId),
       );
-      const lost = late.flatMap((span) => partBelow(span, waiting));
-      await store.taken(tenantId, traceId, new Map(lost.map(({ spanId }) => [spanId, ''])));
-      return { result: { late: lost.length, tooMany: fresh.length - taken.length }, runs };
-    });
-  };
+      const receivedAt = clock.now();
+      const taken: ReceivedSpan[] = [];
+      let refused: RefusedSpans = { late: 0, tooMany: 0 };
+      for (const [traceId, spans] of traces) {
+        const before = heads.get(traceId) ?? [];
+        const known = new Set(before.map(({ spanId }) => spanId));
+        const fresh = spans
+          .filter(({ spanId }) => !known.has(spanId))
+          .map((span) => {
+            const { spanId, parentSpanId } = span;
+            const head = { traceId, spanId, parentSpanId, isLocalRoot: isLocalRoot(span), receivedAt, runId: null };
+            return { ...head, ownerId: owner.ownerId, span };
+          });
+        const late = lateOf(fresh, before);
+        const inTime = fresh.filter((span) => !late.has(span));
+        const fitting = inTime.slice(0, Math.max(maxSpansPerTrace - before.length, 0));
+        taken.push(...fitting.map(({ span }) => span));
+        const tooMany = inTime.length - fitting.length;
+        refused = { late: refused.late + late.size, tooMany: refused.tooMany + tooMany };
+      }
+      await store.add(tenantId, owner, taken, receivedAt);
+      return refused;
+    }, `traces:${tenantId}`);
 
-  /** Makes runs of what nothing more has come for: the spans above it are exported elsewhere, or were lost. */
-  const settleTrace = (tenantId: string, traceId: string, before: number): Promise<void> =>
-    inTrace(tenantId, traceId, async (unit) => {
-      const all = await unit(externalSpanStore).ofTrace(tenantId, traceId);
-      const waiting = all.filter(({ runId }) => runId === null);
-      const known = new Set(waiting.map(({ spanId }) => spanId));
-      const runs: string[] = [];
-      // Somebody has added to it meanwhile: it is looked at again when that is old enough.
-      if (waiting.some(({ receivedAt }) => receivedAt >= before)) return { result: undefined, runs };
-      for (const top of waiting.filter(({ parentSpanId }) => !known.has(parentSpanId ?? '')))
-        runs.push(...(await storePart(unit, tenantId, partBelow(top, waiting))));
-      return { result: undefined, runs };
-    });
+  const settleTrace = async (tenantId: string, traceId: string, now: number): Promise<void> => {
+    const runs = await storage.transaction(async (unit) => {
+      const waiting = await unit(externalSpanStore).waiting(tenantId, traceId);
+      const stored: string[] = [];
+      for (const part of readyParts(waiting, now - settings.settleAfterMs, now - settings.orphansAfterMs))
+        stored.push(...(await storePart(unit, tenantId, part)));
+      return stored;
+    }, `traces:${tenantId}`);
+    for (const runId of runs) deps.stored(tenantId, runId);
+  };
 
   const settle = async (): Promise<void> => {
     const store = storage.stores(externalSpanStore);
     const now = clock.now();
-    const before = now - settings.settleAfterMs;
-    for (const { tenant_id: tenantId, trace_id: traceId } of await store.waitingSince(before, tracesPerLook))
-      await settleTrace(tenantId, traceId, before);
+    const ready = await store.ready(now - settings.settleAfterMs, now - settings.orphansAfterMs, tracesPerLook);
+    for (const { tenant_id: tenantId, trace_id: traceId } of ready)
+      // One that cannot be stored keeps no other from it.
+      await settleTrace(tenantId, traceId, now).catch((error: unknown) =>
+        deps.log.error({ tenantId, traceId, error }, 'Spans from outside could not be made a run'),
+      );
     await store.forget(now - knownForMs);
   };
 
   let looking: Timer | null = null;
+  let current: Promise<void> | null = null;
+  const look = (): void => {
+    current ??= settle()
+      .catch((error: unknown) => deps.log.error({ error }, 'Spans from outside could not be looked through'))
+      .finally(() => {
+        current = null;
+      });
+  };
   return {
-    /** Keeps spans of one tenant, and makes runs of what is complete with them. */
+    /** Keeps spans of one tenant until they are runs. */
     async receive(tenantId: string, owner: SpanOwner, spans: readonly ReceivedSpan[]): Promise<RefusedSpans> {
-      const traces = Map.groupBy(spans, ({ traceId }) => traceId);
+      // Within one request, too, a span counts once.
+      const unique = new Map(spans.map((span) => [`${span.traceId}${span.spanId}`, span]));
+      const traces = [...Map.groupBy(unique.values(), ({ traceId }) => traceId)];
       let refused: RefusedSpans = { late: 0, tooMany: 0 };
-      for (const ofTrace of traces.values()) {
-        const { late, tooMany } = await takeTrace(tenantId, owner, ofTrace);
+      for (let at = 0; at < traces.length; at += tracesPerUnit) {
+        const { late, tooMany } = await take(tenantId, owner, traces.slice(at, at + tracesPerUnit));
         refused = { late: refused.late + late, tooMany: refused.tooMany + tooMany };
       }
       return refused;
     },
     start(): void {
-      looking = clock.every(settings.settleAfterMs, () =>
-        settle().catch((error: unknown) => deps.log.error({ error }, 'Spans from outside could not be made runs')),
-      );
+      looking = clock.every(Math.max(settings.settleAfterMs / looksPerWait, 1), look);
     },
-    stop(): void {
+    async stop(): Promise<void> {
       looking?.stop();
+      await current;
     },
   };
 };

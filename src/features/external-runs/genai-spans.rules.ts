@@ -1,5 +1,6 @@
+import { isRecord } from '../../contract/record.ts';
 import type { ModelFinishReason, ModelUsage } from '../../providers/models/model-provider.ts';
-import type { Attributes, AttributeValue, ReceivedSpan } from './otlp-spans.ts';
+import type { Attributes, AttributeValue, ReceivedSpan } from './received-spans.ts';
 
 /*
  * What the OpenTelemetry semantic conventions for generative AI say in the attributes of a span, and what their earlier
@@ -28,10 +29,13 @@ const first = (attributes: Attributes, names: readonly string[]): string | null 
   return null;
 };
 
+// No call of a model has as many; a sum of thousands of them is still a whole number.
+const mostTokens = 1_000_000_000;
+
 const countOf = (attributes: Attributes, names: readonly string[]): number | null => {
   for (const name of names) {
     const value = attributes[name];
-    if (typeof value === 'number' && Number.isSafeInteger(value) && value >= 0) return value;
+    if (typeof value === 'number' && Number.isInteger(value) && value >= 0 && value <= mostTokens) return value;
   }
   return null;
 };
@@ -51,7 +55,11 @@ export const modelOf = (attributes: Attributes): string | null =>
 export const conversationOf = (attributes: Attributes): string | null => first(attributes, ['gen_ai.conversation.id']);
 export const errorTypeOf = (attributes: Attributes): string | null => first(attributes, ['error.type']);
 
-/** Counts that were not reported are null. */
+/** A part of a count is no more than the whole. */
+const partOf = (part: number | null, whole: number | null): number | null =>
+  part === null || whole === null ? null : Math.min(part, whole);
+
+/** Counts that were not reported, or that cannot be, are null. */
 export const usageOf = (attributes: Attributes): ModelUsage => {
   const inputTokens = countOf(attributes, ['gen_ai.usage.input_tokens', 'gen_ai.usage.prompt_tokens']);
   const outputTokens = countOf(attributes, ['gen_ai.usage.output_tokens', 'gen_ai.usage.completion_tokens']);
@@ -60,8 +68,8 @@ export const usageOf = (attributes: Attributes): ModelUsage => {
     inputTokens,
     outputTokens,
     totalTokens: isUnreported ? null : (inputTokens ?? 0) + (outputTokens ?? 0),
-    cachedInputTokens: countOf(attributes, ['gen_ai.usage.cache_read.input_tokens']),
-    reasoningTokens: countOf(attributes, ['gen_ai.usage.reasoning.output_tokens']),
+    cachedInputTokens: partOf(countOf(attributes, ['gen_ai.usage.cache_read.input_tokens']), inputTokens),
+    reasoningTokens: partOf(countOf(attributes, ['gen_ai.usage.reasoning.output_tokens']), outputTokens),
     audioInputTokens: null,
     audioOutputTokens: null,
   };
@@ -102,9 +110,6 @@ export const toolCallOf = (attributes: Attributes): ExternalToolCall => ({
   result: asText(attributes['gen_ai.tool.call.result']),
 });
 
-const isRecord = (value: unknown): value is Readonly<Record<string, unknown>> =>
-  typeof value === 'object' && value !== null && !Array.isArray(value);
-
 const messagesOf = (value: AttributeValue | undefined): readonly unknown[] => {
   if (typeof value !== 'string') return Array.isArray(value) ? value : [];
   try {
@@ -135,37 +140,70 @@ export const inputTextOf = (attributes: Attributes): string | null =>
 export const outputTextOf = (attributes: Attributes): string | null =>
   lastText(attributes['gen_ai.output.messages'], 'assistant');
 
-const contentAttributes: ReadonlySet<string> = new Set([
-  'gen_ai.input.messages',
-  'gen_ai.output.messages',
-  'gen_ai.system_instructions',
-  'gen_ai.tool.definitions',
-  'gen_ai.tool.call.arguments',
-  'gen_ai.tool.call.result',
-  'gen_ai.prompt',
-  'gen_ai.completion',
-]);
-const keptBeside: ReadonlySet<string> = new Set(['error.type', 'server.address', 'server.port', 'service.name']);
-const maxAttributes = 64;
-const maxAttributeLength = 256;
+/** What was said, and by which switch of the recording it is kept. */
+const contentAttributes = {
+  'gen_ai.input.messages': 'Input',
+  'gen_ai.output.messages': 'Output',
+  'gen_ai.tool.call.arguments': 'ToolPayload',
+  'gen_ai.tool.call.result': 'ToolPayload',
+  'gen_ai.system_instructions': 'Sensitive',
+  'gen_ai.tool.definitions': 'Sensitive',
+  'gen_ai.prompt': 'Sensitive',
+  'gen_ai.completion': 'Sensitive',
+} as const;
+type ContentAttribute = keyof typeof contentAttributes;
 
-/**
- * Attributes that a stored trace has of a span from outside: those of the convention, as text, and of others only the few
- * that say where it was. With `content` also what was said.
- */
-export const keptAttributes = (
+const isContent = (name: string): name is ContentAttribute => Object.hasOwn(contentAttributes, name);
+
+/** Facts beside content. A list, since libraries put prompts into attributes whose names no convention knows. */
+const factAttributes: ReadonlySet<string> = new Set([
+  ...['error.type', 'server.address', 'server.port', 'gen_ai.operation.name', 'gen_ai.provider.name', 'gen_ai.system'],
+  ...['gen_ai.agent.id', 'gen_ai.agent.name', 'gen_ai.agent.version', 'gen_ai.conversation.id'],
+  ...['gen_ai.tool.name', 'gen_ai.tool.type', 'gen_ai.tool.call.id', 'gen_ai.output.type', 'gen_ai.data_source.id'],
+  ...['gen_ai.request.model', 'gen_ai.request.max_tokens', 'gen_ai.request.temperature', 'gen_ai.request.top_p'],
+  ...['gen_ai.request.top_k', 'gen_ai.request.seed', 'gen_ai.request.choice.count'],
+  ...['gen_ai.response.model', 'gen_ai.response.id', 'gen_ai.response.finish_reasons'],
+  ...['gen_ai.usage.input_tokens', 'gen_ai.usage.output_tokens', 'gen_ai.usage.prompt_tokens'],
+  ...['gen_ai.usage.completion_tokens', 'gen_ai.usage.cache_read.input_tokens'],
+  'gen_ai.usage.reasoning.output_tokens',
+]);
+const maxFactLength = 256;
+
+/** Which content is recorded, as of runs that this service executes. */
+export interface RecordedContent {
+  readonly input: boolean;
+  readonly toolPayloads: boolean;
+  /** Content in spans. */
+  readonly sensitive: boolean;
+}
+
+const isKept = (name: string, { input, toolPayloads, sensitive }: RecordedContent): boolean => {
+  if (!isContent(name)) return factAttributes.has(name);
+  const by = contentAttributes[name];
+  return sensitive || by === 'Output' || (by === 'Input' && input) || (by === 'ToolPayload' && toolPayloads);
+};
+
+/** Attributes that anything is made of; all others are not stored, not even while the span waits. */
+export const keptAttributes = (attributes: Attributes, content: RecordedContent): Attributes =>
+  Object.fromEntries(
+    Object.entries(attributes).flatMap(([name, value]): [string, AttributeValue][] => {
+      if (!isKept(name, content)) return [];
+      return [[name, !isContent(name) && typeof value === 'string' ? cut(value) : value]];
+    }),
+  );
+
+const cut = (text: string): string => text.slice(0, maxFactLength).toWellFormed();
+
+/** Attributes of a span in a stored trace, as text; with `contentOf` also what was said, in as many characters as it leaves. */
+export const traceAttributes = (
   { attributes, serviceName }: Pick<ReceivedSpan, 'attributes' | 'serviceName'>,
-  content: boolean,
+  contentOf: ((text: string) => string) | null,
 ): Readonly<Record<string, string>> => {
-  const kept: Record<string, string> = {};
-  const all: Attributes = serviceName === null ? attributes : { ...attributes, 'service.name': serviceName };
-  for (const [name, value] of Object.entries(all)) {
-    if (!name.startsWith('gen_ai.') && !keptBeside.has(name)) continue;
-    if (contentAttributes.has(name) && !content) continue;
+  const kept: Record<string, string> = serviceName === null ? {} : { 'service.name': cut(serviceName) };
+  for (const [name, value] of Object.entries(attributes)) {
     const text = asText(value);
-    if (text === null || name.length > maxAttributeLength) continue;
-    kept[name] = contentAttributes.has(name) ? text : text.slice(0, maxAttributeLength);
-    if (Object.keys(kept).length === maxAttributes) break;
+    if (text === null || (isContent(name) && contentOf === null)) continue;
+    kept[name] = isContent(name) ? (contentOf?.(text) ?? '') : cut(text);
   }
   return kept;
 };

@@ -51,8 +51,10 @@ export const externalRunsFeature = (deps: ExternalRunsDeps) => {
     stored: (tenantId, runId) => deps.quotas?.unexecuted.closed(tenantId, runId),
     settings: {
       settleAfterMs: Host.Traces.SettleAfter,
+      orphansAfterMs: Host.Traces.OrphansAfter,
       maxSpansPerRun: observability.Enabled && observability.PersistSpans ? observability.MaxSpansPerRun : null,
       recordSensitiveData: observability.RecordSensitiveData,
+      maxPayloadLength: recording.MaxPayloadLength,
     },
     clock: deps.storeClock,
   });
@@ -61,11 +63,17 @@ export const externalRunsFeature = (deps: ExternalRunsDeps) => {
       ...deps,
       spans,
       recordingEnabled: recording.Enabled,
+      content: {
+        input: recording.RecordRunInput,
+        toolPayloads: recording.RecordToolPayloads,
+        sensitive: observability.Enabled && observability.PersistSpans && observability.RecordSensitiveData,
+      },
       maxRequestBytes: Host.Traces.MaxRequestBytes,
+      now: deps.storeClock.now,
     }),
     started(): void {
       if (Host.Traces.Enabled && recording.Enabled) spans.start();
     },
-    close: async (): Promise<void> => spans.stop(),
+    close: spans.stop,
   };
 };

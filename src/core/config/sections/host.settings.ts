@@ -83,7 +83,12 @@ const exposure = {
     MaxRequestBytes: setting(bytes(), 4_194_304, 'Size of a request, unpacked.'),
     SettleAfter: setting(
       duration(),
-      30 * secondMs,
+      10 * secondMs,
+      'How long the spans below a root may stay away after the last that came: then they are a run, and later ones are refused.',
+    ),
+    OrphansAfter: setting(
+      duration(),
+      5 * 60 * secondMs,
       'How long spans wait for the span above them; then they become runs as they are.',
     ),
   }),
