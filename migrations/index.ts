@@ -94,5 +94,5 @@ export const migrations: readonly Migration[] = [
   { ...doors, checksum: 'a2b6f06ccc7c2831' },
   { ...a2aMessages, checksum: '822302439508222b' },
   { ...mcpGrants, checksum: '85f0f5333bb9cd85' },
-  { ...externalSpans, checksum: 'ff2aed122a7ee471' },
+  { ...externalSpans, checksum: '1d38d2324cd36108' },
 ];

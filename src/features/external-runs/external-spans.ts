@@ -3,14 +3,13 @@ import type { Logger } from '../../core/logger.ts';
 import type { SpanKind } from '../../core/telemetry/span.ts';
 import type { Statement } from '../../db/statement.ts';
 import type { Storage } from '../../db/storage.ts';
-import type { UnitOfWork } from '../../db/unit-of-work.ts';
 import { type RunJournal, type StoredSpan, sensitiveText } from '../../engine/record/index.ts';
 import type { ExternalRunRecord } from './external-run-record.ts';
 import { assembleRuns, type ExternalTree } from './external-runs.rules.ts';
 import { externalSpanStore, isLocalRoot, type SpanOwner, type WaitingSpan } from './external-spans.store.ts';
 import { traceAttributes } from './genai-spans.rules.ts';
 import type { ReceivedSpan } from './received-spans.ts';
-import { lateOf, readyParts } from './span-parts.rules.ts';
+import { isStillWhole, lateOf, readyParts } from './span-parts.rules.ts';
 
 export interface ExternalSpansDeps {
   readonly storage: Pick<Storage, 'transaction' | 'stores'>;
@@ -107,29 +106,33 @@ export const createExternalSpans = (deps: ExternalSpansDeps) => {
     ];
   };
 
-  /** Stores the runs of one part; the ids of their roots. */
-  const storePart = async (
-    unit: UnitOfWork,
-    tenantId: string,
-    part: readonly [WaitingSpan, ...WaitingSpan[]],
-  ): Promise<string[]> => {
+  /** Stores the runs of one part, unless somebody else has or another span has come; the ids of their roots. */
+  const storePart = async (tenantId: string, part: readonly [WaitingSpan, ...WaitingSpan[]]): Promise<string[]> => {
     const [{ span: top, owner, traceId }] = part;
-    const store = unit(externalSpanStore);
     const spans = part.map(({ span }) => span);
     const trees = assembleRuns(tenantId, top, spans);
-    const already = await store.stored(
-      tenantId,
-      trees.map(({ runs: [root] }) => root.id),
-    );
-    const fresh = trees.filter(({ runs: [root] }) => !already.has(root.id));
-    for (const tree of fresh)
-      await unit.write([
+    // Compiled ahead: in the unit a statement could not be.
+    const writes = trees.map((tree) => ({
+      rootId: tree.runs[0].id,
+      statements: [
         ...record(tenantId, owner, labelsOf(owner, tree), tree),
         ...traceOf(tenantId, tree, trees.length === 1 ? spans : spansBelow(tree, spans)),
-      ]);
+      ],
+    }));
     const spanIds = part.map(({ spanId }) => spanId);
-    await store.taken(tenantId, traceId, spanIds, trees[0]?.runs[0].id ?? '');
-    return fresh.map(({ runs: [root] }) => root.id);
+    return storage.transaction(async (unit) => {
+      const store = unit(externalSpanStore);
+      const heads = (await store.heads(tenantId, [traceId])).get(traceId) ?? [];
+      if (!isStillWhole(part, heads)) return [];
+      const already = await store.stored(
+        tenantId,
+        writes.map(({ rootId }) => rootId),
+      );
+      const fresh = writes.filter(({ rootId }) => !already.has(rootId));
+      for (const { statements } of fresh) await unit.write(statements);
+      await store.taken(tenantId, traceId, spanIds, writes[0]?.rootId ?? '');
+      return fresh.map(({ rootId }) => rootId);
+    }, `traces:${tenantId}`);
   };
 
   const take = (
@@ -168,14 +171,9 @@ export const createExternalSpans = (deps: ExternalSpansDeps) => {
     }, `traces:${tenantId}`);
 
   const settleTrace = async (tenantId: string, traceId: string, now: number): Promise<void> => {
-    const runs = await storage.transaction(async (unit) => {
-      const waiting = await unit(externalSpanStore).waiting(tenantId, traceId);
-      const stored: string[] = [];
-      for (const part of readyParts(waiting, now - settings.settleAfterMs, now - settings.orphansAfterMs))
-        stored.push(...(await storePart(unit, tenantId, part)));
-      return stored;
-    }, `traces:${tenantId}`);
-    for (const runId of runs) deps.stored(tenantId, runId);
+    const waiting = await storage.stores(externalSpanStore).waiting(tenantId, traceId);
+    for (const part of readyParts(waiting, now - settings.settleAfterMs, now - settings.orphansAfterMs))
+      for (const runId of await storePart(tenantId, part)) deps.stored(tenantId, runId);
   };
 
   const settle = async (): Promise<void> => {
@@ -192,12 +190,13 @@ export const createExternalSpans = (deps: ExternalSpansDeps) => {
 
   let looking: Timer | null = null;
   let current: Promise<void> | null = null;
-  const look = (): void => {
+  const look = (): Promise<void> => {
     current ??= settle()
       .catch((error: unknown) => deps.log.error({ error }, 'Spans from outside could not be looked through'))
       .finally(() => {
         current = null;
       });
+    return current;
   };
   return {
     /** Keeps spans of one tenant until they are runs. */

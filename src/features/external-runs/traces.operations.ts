@@ -13,7 +13,7 @@ export const traceOperations = defineOperations({
     path: '/v1/traces',
     summary: 'Record runs of agents that another program executes, by their OpenTelemetry spans',
     description:
-      'OTLP/HTTP: an ExportTraceServiceRequest as Protocol Buffers or JSON, also compressed with gzip. Spans that follow the conventions for generative AI become runs of the kind `External`, which can be neither canceled nor replayed; others are the trace around them. Errors are a `google.rpc.Status` in the encoding of the request.',
+      'OTLP/HTTP: an ExportTraceServiceRequest as Protocol Buffers or JSON, also compressed with gzip; errors are a `google.rpc.Status` in the same encoding. Spans that follow the conventions for generative AI become runs of the kind `External`, which can be neither canceled nor replayed; others are the trace around them.',
     headers: Type.Object({
       'content-type': Type.Optional(Type.String({ description: '`application/x-protobuf` or `application/json`' })),
       'content-encoding': Type.Optional(Type.String({ description: '`gzip` or `identity`' })),
