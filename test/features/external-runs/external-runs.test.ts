@@ -5,6 +5,7 @@ import { assertWholeLog, collect, refusal, runJson, typesOf } from '../runs/run-
 import {
   accept,
   externalRuns,
+  failuresOf,
   openTraces,
   planner,
   post,
@@ -73,11 +74,11 @@ forEachHttpService('spans of an agent elsewhere are a run that is listed, read, 
   // What only the other program could have done.
   const cancel = await refusal(client.runs.cancel({ params: { runId } }));
   const replay = await refusal(client.replays.create({ params: { runId }, body: {} }));
-  for (const [problem, code] of [
-    [cancel, 'run-finished'],
-    [replay, 'replay-not-supported'],
+  for (const [problem, status, code] of [
+    [cancel, 409, 'run-finished'],
+    [replay, 400, 'replay-not-supported'],
   ] as const) {
-    assert.deepEqual([problem.status, problem.code], [409, code]);
+    assert.deepEqual([problem.status, problem.code], [status, code]);
     assert.match(problem.detail ?? '', /another program/);
   }
 });
@@ -138,7 +139,7 @@ forEachSharedService('two processes that each get a half of a trace make one run
   const used = await daily(first.client);
   assert.deepEqual([used?.runs, used?.tokens], [trips.length, trips.length * 4500]);
   assert.deepEqual(
-    [first, second].flatMap(({ log }) => log.filter(({ level }) => level === 'error')),
+    [first, second].flatMap(failuresOf),
     [],
   );
 });
