@@ -70,41 +70,37 @@ export const createExternalRunRecord = ({ journal, prices, providers, recording,
   const usageOf = ({ calls }: ExternalRun): ModelUsage | null =>
     reportedUsage(calls.map(({ usage }) => usage).reduce(addUsage, noUsage));
 
+  const toolOf = (tenantId: string, run: ExternalRun, tool: ExternalRun['tools'][number], order: number) => {
+    const given = recordedPayload(tool.arguments ?? 'null', recording);
+    const toolCallId = shortName(tool.callId ?? tool.spanId);
+    const toolName = shortName(tool.toolName ?? 'tool');
+    const error = tool.errorType === null ? null : `Tool failed: ${tool.errorType}`;
+    const result = error !== null || tool.result === null ? null : recordedPayload(tool.result, recording);
+    const durationMs = tool.endedAt - tool.startedAt;
+    const statements = journal.toolAnswered(
+      {
+        ...{ id: newId(), tenantId, runId: run.id, toolCallId, toolName, source: null, effect: 'External' },
+        ...{ idempotencyKey: `${run.id}:${tool.spanId}`, arguments: given.text },
+        ...{ argumentsTruncated: given.truncated, createdAt: tool.startedAt },
+      },
+      {
+        ...{ result: result?.text ?? null, truncated: result?.truncated ?? false, error },
+        ...{ succeeded: error === null, authorizationDenied: false, timedOut: false, durationMs, usage: null },
+        ...{ settledAt: tool.endedAt, order },
+      },
+    );
+    const call = { toolCallId, toolName };
+    const invoked = { ...call, result: result === null ? null : eventPayload(result), durationMs, usage: null };
+    const failed = { ...call, error, durationMs, timedOut: false, authorizationDenied: false };
+    const events: TimedEvent[] = [
+      [tool.startedAt, 'tool.invoking', { ...call, source: null, arguments: eventPayload(given) }],
+      error === null ? [tool.endedAt, 'tool.invoked', invoked] : [tool.endedAt, 'tool.failed', failed],
+    ];
+    return { statements, events };
+  };
+
   const toolsOf = (tenantId: string, run: ExternalRun) =>
-    [...run.tools]
-      .sort((a, b) => a.endedAt - b.endedAt)
-      .map((tool, order) => {
-        const given = recordedPayload(tool.arguments ?? 'null', recording);
-        const result = tool.result === null ? null : recordedPayload(tool.result, recording);
-        const toolCallId = shortName(tool.callId ?? tool.spanId);
-        const toolName = shortName(tool.toolName ?? 'tool');
-        const error = tool.errorType === null ? null : `Tool failed: ${tool.errorType}`;
-        const durationMs = tool.endedAt - tool.startedAt;
-        const statements = journal.toolAnswered(
-          {
-            ...{ id: newId(), tenantId, runId: run.id, toolCallId, toolName, source: null, effect: 'External' },
-            ...{ idempotencyKey: `${run.id}:${tool.spanId}`, arguments: given.text },
-            ...{ argumentsTruncated: given.truncated, createdAt: tool.startedAt },
-          },
-          {
-            ...{ result: error === null ? (result?.text ?? null) : null, truncated: result?.truncated ?? false, error },
-            ...{ succeeded: error === null, authorizationDenied: false, timedOut: false, durationMs, usage: null },
-            ...{ settledAt: tool.endedAt, order },
-          },
-        );
-        const call = { toolCallId, toolName };
-        const events: TimedEvent[] = [
-          [tool.startedAt, 'tool.invoking', { ...call, source: null, arguments: eventPayload(given) }],
-          error === null
-            ? [
-                tool.endedAt,
-                'tool.invoked',
-                { ...call, result: result === null ? null : eventPayload(result), durationMs, usage: null },
-              ]
-            : [tool.endedAt, 'tool.failed', { ...call, error, durationMs, timedOut: false, authorizationDenied: false }],
-        ];
-        return { statements, events };
-      });
+    [...run.tools].sort((a, b) => a.endedAt - b.endedAt).map((tool, order) => toolOf(tenantId, run, tool, order));
 
   const eventsOf = (
     run: ExternalRun,
@@ -162,6 +158,11 @@ export const createExternalRunRecord = ({ journal, prices, providers, recording,
     });
   };
 
+  const inputOf = ({ id, input, startedAt }: ExternalRun) =>
+    input === null || !recording.recordRunInput
+      ? null
+      : [newMessage(id, newId(), 'User', startedAt, [{ type: 'Text', text: input }])];
+
   /** The writes of all runs of a tree, to be made in one unit. */
   return (
     tenantId: string,
@@ -186,17 +187,14 @@ export const createExternalRunRecord = ({ journal, prices, providers, recording,
       const children = runs.filter(({ parent }) => parent === run);
       const toolEvents = tools.flatMap(({ events }) => events);
       const events = eventsOf(run, children, toolEvents, model, { usage, cost });
-      const { input, errorType } = run;
+      const { errorType } = run;
       opened.push(
         ...journal.opened({
           ...{ id: run.id, tenantId, kind: 'External', agentName: run.agentName, agentVersion: null },
           ...{ status: 'Running', ...model, isStreaming: false, jobId: null, sessionId: null },
           ...{ ...owner, labels, parentRunId: run.parent?.id ?? null, rootRunId, continuedFromRunId: null },
           ...{ depth: run.depth, createdAt: run.startedAt, startedAt: run.startedAt },
-          input:
-            input === null || !recording.recordRunInput
-              ? null
-              : [newMessage(run.id, newId(), 'User', run.startedAt, [{ type: 'Text', text: input }])],
+          input: inputOf(run),
         }),
         ...tools.flatMap(({ statements }) => statements),
         journal.packed(tenantId, run.id, 0, events.length - 1, encodePack(events)),

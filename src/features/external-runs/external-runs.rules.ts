@@ -65,7 +65,9 @@ export const runNameOf = ({
   serviceName,
   name: spanName,
 }: Pick<ReceivedSpan, 'attributes' | 'serviceName' | 'name'>): string => {
-  const name = (agentNameOf(attributes) ?? serviceName ?? spanName).replace(/[^A-Za-z0-9._-]+/g, '-').replace(/^[^A-Za-z0-9]+/, '');
+  const name = (agentNameOf(attributes) ?? serviceName ?? spanName)
+    .replace(/[^A-Za-z0-9._-]+/g, '-')
+    .replace(/^[^A-Za-z0-9]+/, '');
   return name === '' ? 'external' : name.slice(0, 128);
 };
 
@@ -128,13 +130,74 @@ const modelCallOf = ({ attributes }: ReceivedSpan): ExternalModelCall => ({
   usage: usageOf(attributes),
 });
 
-const noCall = (call: ExternalModelCall): ExternalModelCall => ({
+const withoutUsage = (call: ExternalModelCall): ExternalModelCall => ({
   ...call,
   usage: usageOf({}),
 });
 
 const hasUsage = ({ calls }: Pick<ExternalRun, 'calls'>): boolean =>
   calls.some(({ usage }) => usage.totalTokens !== null);
+
+type MutableTree = [MutableRun, ...MutableRun[]];
+
+/** Where the work of a span belongs. */
+interface Place {
+  readonly run: MutableRun | null;
+  readonly tree: MutableTree | null;
+  /** A call of a model above has told the tokens. */
+  readonly isCounted: boolean;
+}
+
+const nowhere: Place = { run: null, tree: null, isCounted: false };
+
+/** Runs of one part as its spans are gone through from above; what has no agent above it is a run of the root. */
+const createAssembly = (tenantId: string, root: ReceivedSpan) => {
+  const trees: MutableTree[] = [];
+  const saidByAgent = new Set<MutableRun>();
+  let ofRoot: Place | null = null;
+
+  const open = (span: ReceivedSpan, { run: parent, tree: around }: Place): Place => {
+    const run = openRun(tenantId, span, parent);
+    if (run.output !== null) saidByAgent.add(run);
+    const tree: MutableTree = around ?? [run];
+    if (around === null) trees.push(tree);
+    else around.push(run);
+    return { run, tree, isCounted: false };
+  };
+
+  return {
+    trees,
+    placeOf(span: ReceivedSpan, around: Place): Place {
+      const role = roleOf(span);
+      if (role === 'Agent' && (around.run?.depth ?? -1) < maxDepth) return open(span, around);
+      if (role === 'Other' || around.run !== null) return around;
+      ofRoot ??= open(root, nowhere);
+      return ofRoot;
+    },
+    /** True: the tokens of the call, or of one above it, are known. */
+    addCall(span: ReceivedSpan, { run, isCounted }: Place): boolean {
+      if (run === null) return isCounted;
+      const { attributes } = span;
+      const call = modelCallOf(span);
+      if (!isCounted) run.calls.push(call);
+      run.input ??= inputTextOf(attributes);
+      run.conversationId ??= conversationOf(attributes);
+      const said = outputTextOf(attributes);
+      if (said !== null && !saidByAgent.has(run)) [run.output, run.finishReason] = [said, finishReasonOf(attributes)];
+      return isCounted || call.usage.totalTokens !== null;
+    },
+    addTool(span: ReceivedSpan, { run }: Place): void {
+      const { spanId, startedAt, endedAt, attributes } = span;
+      run?.tools.push({ ...toolCallOf(attributes), spanId, startedAt, endedAt, errorType: errorOf(span) });
+    },
+    /** An agent that tells its own use, and whose calls of models are not here. */
+    addOwnUse(span: ReceivedSpan, { run, tree }: Place): void {
+      if (run === null || run.calls.length > 0) return;
+      const isToldBelow = tree?.some((one) => isBelow(one, run) && hasUsage(one)) === true;
+      run.calls.push(isToldBelow ? withoutUsage(modelCallOf(span)) : modelCallOf(span));
+    },
+  };
+};
 
 /**
  * What the spans of one part of a trace say of agents. Each `invoke_agent` is a run, one inside another its child. Calls of
@@ -151,57 +214,15 @@ export const assembleRuns = (
   for (const span of [...spans].sort(inOrder))
     if (span !== root && span.parentSpanId !== null)
       children.getOrInsertComputed(span.parentSpanId, () => []).push(span);
-
-  const trees: [MutableRun, ...MutableRun[]][] = [];
-  const saidByAgent = new Set<MutableRun>();
-  const open = (span: ReceivedSpan, tree: [MutableRun, ...MutableRun[]] | null, parent: MutableRun | null) => {
-    const run = openRun(tenantId, span, parent);
-    if (run.output !== null) saidByAgent.add(run);
-    if (tree !== null) tree.push(run);
-    else trees.push([run]);
-    return run;
-  };
-  let ofRoot: MutableRun | null = null;
-
-  /** `isCounted`: a call of a model above has told the tokens. */
-  const walk = (
-    span: ReceivedSpan,
-    around: MutableRun | null,
-    tree: [MutableRun, ...MutableRun[]] | null,
-    isCounted: boolean,
-  ): void => {
+  const assembly = createAssembly(tenantId, root);
+  const walk = (span: ReceivedSpan, around: Place): void => {
     const role = roleOf(span);
-    let [run, within] = [around, tree];
-    let counted = isCounted && role !== 'Agent';
-    if (role === 'Agent' && (around?.depth ?? -1) < maxDepth) {
-      run = open(span, tree, around);
-      within = tree ?? trees.at(-1) ?? null;
-    } else if (role !== 'Other') {
-      ofRoot ??= around === null ? open(root, null, null) : null;
-      run ??= ofRoot;
-    }
-    if (role === 'ModelCall' && run !== null) {
-      const { attributes } = span;
-      const call = modelCallOf(span);
-      if (!isCounted) run.calls.push(call);
-      counted ||= call.usage.totalTokens !== null;
-      run.input ??= inputTextOf(attributes);
-      run.conversationId ??= conversationOf(attributes);
-      const said = outputTextOf(attributes);
-      if (said !== null && !saidByAgent.has(run)) [run.output, run.finishReason] = [said, finishReasonOf(attributes)];
-    }
-    if (role === 'Tool' && run !== null) {
-      const { spanId, startedAt, endedAt } = span;
-      run.tools.push({ ...toolCallOf(span.attributes), spanId, startedAt, endedAt, errorType: errorOf(span) });
-    }
-    // What lies below a call that is the root's own belongs to that run, too.
-    for (const child of children.get(span.spanId) ?? []) walk(child, role === 'Other' ? around : run, within, counted);
-    // An agent that tells its own use, and whose calls of models are not here.
-    if (role === 'Agent' && run !== null && run.calls.length === 0) {
-      const isToldBelow = within?.some((one) => one !== run && isBelow(one, run) && hasUsage(one)) === true;
-      run.calls.push(isToldBelow ? noCall(modelCallOf(span)) : modelCallOf(span));
-    }
+    const place = assembly.placeOf(span, around);
+    const isCounted = role === 'ModelCall' ? assembly.addCall(span, place) : place.isCounted;
+    if (role === 'Tool') assembly.addTool(span, place);
+    for (const child of children.get(span.spanId) ?? []) walk(child, { ...place, isCounted });
+    if (role === 'Agent') assembly.addOwnUse(span, place);
   };
-  walk(root, null, null, false);
-  return trees.map((runs) => ({ traceId: root.traceId, serviceName: root.serviceName, runs }));
+  walk(root, nowhere);
+  return assembly.trees.map((runs) => ({ traceId: root.traceId, serviceName: root.serviceName, runs }));
 };

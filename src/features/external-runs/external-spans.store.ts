@@ -156,10 +156,7 @@ export const externalSpanStore = defineStore((storage) => ({
       .groupBy(['tenant_id', 'trace_id'])
       .having((eb) =>
         eb.or([
-          eb.and([
-            eb(eb.fn.max('is_local_root'), '=', 1),
-            eb(eb.fn.min('received_at'), '<', rootsBefore),
-          ]),
+          eb.and([eb(eb.fn.max('is_local_root'), '=', 1), eb(eb.fn.min('received_at'), '<', rootsBefore)]),
           eb(eb.fn.max('received_at'), '<', othersBefore),
         ]),
       )

@@ -55,7 +55,10 @@ const labelsOf = (owner: SpanOwner, { traceId, serviceName, runs: [root] }: Exte
     ...(serviceName === null ? [] : [['service', serviceName] as [string, string]]),
     ...(root.conversationId === null ? [] : [['conversation', root.conversationId] as [string, string]]),
   ];
-  return { ...owner.labels, ...Object.fromEntries(told.map(([key, text]) => [key, text.slice(0, 256).toWellFormed()])) };
+  return {
+    ...owner.labels,
+    ...Object.fromEntries(told.map(([key, text]) => [key, text.slice(0, 256).toWellFormed()])),
+  };
 };
 
 const byStart = (a: ReceivedSpan, b: ReceivedSpan): number =>
@@ -180,8 +183,8 @@ export const createExternalSpans = (deps: ExternalSpansDeps) => {
     const store = storage.stores(externalSpanStore);
     const now = clock.now();
     const ready = await store.ready(now - settings.settleAfterMs, now - settings.orphansAfterMs, tracesPerLook);
+    // One that cannot be stored keeps no other from it.
     for (const { tenant_id: tenantId, trace_id: traceId } of ready)
-      // One that cannot be stored keeps no other from it.
       await settleTrace(tenantId, traceId, now).catch((error: unknown) =>
         deps.log.error({ tenantId, traceId, error }, 'Spans from outside could not be made a run'),
       );

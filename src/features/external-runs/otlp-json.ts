@@ -30,7 +30,7 @@ const numberOf = (value: unknown): number | null => {
   return typeof number === 'number' && Number.isFinite(number) ? number : null;
 };
 
-const valueOf = (value: unknown, depth: number): AttributeValue => {
+const attributeOf = (value: unknown, depth: number): AttributeValue => {
   if (depth > maxValueDepth) return null;
   const entry = recordOf(value);
   if (typeof entry['stringValue'] === 'string') return clean(entry['stringValue']);
@@ -39,7 +39,7 @@ const valueOf = (value: unknown, depth: number): AttributeValue => {
   if (entry['doubleValue'] !== undefined) return numberOf(entry['doubleValue']);
   if (typeof entry['bytesValue'] === 'string') return clean(entry['bytesValue']);
   if (entry['arrayValue'] !== undefined)
-    return listOf(recordOf(entry['arrayValue'])['values']).map((one) => valueOf(one, depth + 1));
+    return listOf(recordOf(entry['arrayValue'])['values']).map((one) => attributeOf(one, depth + 1));
   if (entry['kvlistValue'] !== undefined) return pairsOf(recordOf(entry['kvlistValue'])['values'], depth + 1);
   return null;
 };
@@ -48,7 +48,7 @@ const pairsOf = (value: unknown, depth: number): Record<string, AttributeValue> 
   const members = bag<AttributeValue>();
   for (const pair of listOf(value)) {
     const { key, value: inner } = recordOf(pair);
-    members[textOf(key)] = valueOf(inner, depth);
+    members[textOf(key)] = attributeOf(inner, depth);
   }
   return members;
 };

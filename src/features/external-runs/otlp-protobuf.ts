@@ -34,6 +34,19 @@ const readInner = (reader: BinaryReader, fields: Fields): void => {
   readMessage(reader, end, fields);
 };
 
+/** A field whose value is a member of an object. */
+const into = <T extends object, K extends keyof T>(
+  target: T,
+  member: K,
+  wireType: WireType,
+  read: (reader: BinaryReader) => T[K],
+): Field => [
+  wireType,
+  (reader) => {
+    target[member] = read(reader);
+  },
+];
+
 const hex = (bytes: Uint8Array): string => Buffer.from(bytes).toString('hex');
 
 const readValue = (reader: BinaryReader, depth: number): AttributeValue => {
@@ -41,41 +54,34 @@ const readValue = (reader: BinaryReader, depth: number): AttributeValue => {
     reader.skip(LengthDelimited);
     return null;
   }
-  let value: AttributeValue = null;
+  const held: { value: AttributeValue } = { value: null };
   readInner(reader, {
-    1: [LengthDelimited, (r) => void (value = clean(r.string()))],
-    2: [Varint, (r) => void (value = r.bool())],
-    3: [Varint, (r) => void (value = Number(r.int64()))],
-    4: [Bit64, (r) => void (value = r.double())],
-    5: [
-      LengthDelimited,
-      (r) => {
-        const list: AttributeValue[] = [];
-        readInner(r, { 1: [LengthDelimited, (inner) => void list.push(readValue(inner, depth + 1))] });
-        value = list;
-      },
-    ],
-    6: [
-      LengthDelimited,
-      (r) => {
-        const members = bag<AttributeValue>();
-        readInner(r, { 1: [LengthDelimited, (inner) => readPair(inner, members, depth + 1)] });
-        value = members;
-      },
-    ],
-    7: [LengthDelimited, (r) => void (value = Buffer.from(r.bytes()).toString('base64'))],
+    1: into(held, 'value', LengthDelimited, (r) => clean(r.string())),
+    2: into(held, 'value', Varint, (r) => r.bool()),
+    3: into(held, 'value', Varint, (r) => Number(r.int64())),
+    4: into(held, 'value', Bit64, (r) => r.double()),
+    5: into(held, 'value', LengthDelimited, (r) => {
+      const list: AttributeValue[] = [];
+      readInner(r, { 1: [LengthDelimited, (inner) => void list.push(readValue(inner, depth + 1))] });
+      return list;
+    }),
+    6: into(held, 'value', LengthDelimited, (r) => {
+      const members = bag<AttributeValue>();
+      readInner(r, { 1: [LengthDelimited, (inner) => readPair(inner, members, depth + 1)] });
+      return members;
+    }),
+    7: into(held, 'value', LengthDelimited, (r) => Buffer.from(r.bytes()).toString('base64')),
   });
-  return value;
+  return held.value;
 };
 
-const readPair = (reader: BinaryReader, into: Record<string, AttributeValue>, depth: number): void => {
-  let key = '';
-  let value: AttributeValue = null;
+const readPair = (reader: BinaryReader, attributes: Record<string, AttributeValue>, depth: number): void => {
+  const pair: { key: string; value: AttributeValue } = { key: '', value: null };
   readInner(reader, {
-    1: [LengthDelimited, (r) => void (key = clean(r.string()))],
-    2: [LengthDelimited, (r) => void (value = readValue(r, depth))],
+    1: into(pair, 'key', LengthDelimited, (r) => clean(r.string())),
+    2: into(pair, 'value', LengthDelimited, (r) => readValue(r, depth)),
   });
-  into[key] = value;
+  attributes[pair.key] = pair.value;
 };
 
 const readSpan = (reader: BinaryReader): RawSpan => {
@@ -84,16 +90,16 @@ const readSpan = (reader: BinaryReader): RawSpan => {
     ...{ start: 0, end: 0, status: 0, attributes: bag<AttributeValue>() },
   };
   readInner(reader, {
-    1: [LengthDelimited, (r) => void (span.traceId = hex(r.bytes()))],
-    2: [LengthDelimited, (r) => void (span.spanId = hex(r.bytes()))],
-    4: [LengthDelimited, (r) => void (span.parentSpanId = hex(r.bytes()))],
-    5: [LengthDelimited, (r) => void (span.name = clean(r.string()))],
-    6: [Varint, (r) => void (span.kind = r.int32())],
-    7: [Bit64, (r) => void (span.start = millisecondsOf(r.fixed64()))],
-    8: [Bit64, (r) => void (span.end = millisecondsOf(r.fixed64()))],
+    1: into(span, 'traceId', LengthDelimited, (r) => hex(r.bytes())),
+    2: into(span, 'spanId', LengthDelimited, (r) => hex(r.bytes())),
+    4: into(span, 'parentSpanId', LengthDelimited, (r) => hex(r.bytes())),
+    5: into(span, 'name', LengthDelimited, (r) => clean(r.string())),
+    6: into(span, 'kind', Varint, (r) => r.int32()),
+    7: into(span, 'start', Bit64, (r) => millisecondsOf(r.fixed64())),
+    8: into(span, 'end', Bit64, (r) => millisecondsOf(r.fixed64())),
     9: [LengthDelimited, (r) => readPair(r, span.attributes, 0)],
-    15: [LengthDelimited, (r) => readInner(r, { 3: [Varint, (status) => void (span.status = status.int32())] })],
-    16: [Bit32, (r) => void (span.flags = r.fixed32())],
+    15: [LengthDelimited, (r) => readInner(r, { 3: into(span, 'status', Varint, (status) => status.int32()) })],
+    16: into(span, 'flags', Bit32, (r) => r.fixed32()),
   });
   return span;
 };

@@ -50,9 +50,7 @@ export const readyParts = <T extends SpanHead>(
 
 /** Of spans that have just come: those that belong to a run that is stored, with all below them. */
 export const lateOf = <T extends SpanHead>(fresh: readonly T[], known: readonly SpanHead[]): ReadonlySet<T> => {
-  const closed = new Map(
-    known.filter(({ runId }) => runId !== null).map((span) => [span.spanId, span]),
-  );
+  const closed = new Map(known.filter(({ runId }) => runId !== null).map((span) => [span.spanId, span]));
   const late = new Set<T>();
   for (const span of fresh) {
     const parent = closed.get(span.parentSpanId ?? '');

@@ -74,9 +74,9 @@ const refusalOf = (counts: readonly (readonly [number, string])[]): Refusal | nu
   };
 };
 
-async function* once(bytes: Uint8Array): AsyncGenerator<Uint8Array> {
+const once = async function* (bytes: Uint8Array): AsyncGenerator<Uint8Array> {
   yield bytes;
-}
+};
 
 const protobufReply = (refusal: Refusal | null): FileReply => {
   const writer = new BinaryWriter();

@@ -4,7 +4,7 @@ import { BinaryReader, BinaryWriter } from '@bufbuild/protobuf/wire';
 import { context, SpanKind, SpanStatusCode, trace } from '@opentelemetry/api';
 import { OTLPTraceExporter } from '@opentelemetry/exporter-trace-otlp-proto';
 import { resourceFromAttributes } from '@opentelemetry/resources';
-import { TracerProvider, BatchSpanProcessor } from '@opentelemetry/sdk-trace';
+import { BatchSpanProcessor, TracerProvider } from '@opentelemetry/sdk-trace';
 import { overHttp } from '../../support/app.ts';
 import {
   accept,
@@ -113,58 +113,72 @@ const nested = (depth: number): Uint8Array => {
   return value;
 };
 
-overHttp('what is no request of OTLP is refused in the encoding of the request, and nothing of it is kept', async (open) => {
-  const app = await openTraces(open, { host: { Traces: { MaxRequestBytes: 65_536 } } });
-  const begin = app.clock.now() - 2000;
-  const whole = encoded(newTraceId(), newSpanId(), begin, nested(0));
-  for (const [what, bytes, headers, status, code] of [
-    ['half a message', whole.slice(0, whole.length - 9), protobuf, 400, 3],
-    ['no message', Uint8Array.from([0xff, 0xff, 0xff, 0xff, 0xff, 0xff]), protobuf, 400, 3],
-    ['a length without end', Uint8Array.from([0x0a, 0xff, 0xff, 0xff, 0xff, 0x0f]), protobuf, 400, 3],
-    ['no gzip', whole, { ...protobuf, 'content-encoding': 'gzip' }, 400, 3],
-    ['half a gzip', gzipSync(whole).subarray(0, 30), { ...protobuf, 'content-encoding': 'gzip' }, 400, 3],
-    ['another packing', whole, { ...protobuf, 'content-encoding': 'br' }, 415, 3],
-    ['a bomb', gzipSync(Buffer.alloc(5_000_000)), { ...protobuf, 'content-encoding': 'gzip' }, 413, 8],
-    ['too large', new Uint8Array(70_000), protobuf, 413, 8],
-  ] as const) {
-    const answer = await postBytes(app, Uint8Array.from(bytes), { headers });
-    assert.deepEqual([answer.status, answer.headers.get('content-type')], [status, 'application/x-protobuf'], what);
-    const told = statusOf(answer.bytes);
-    assert.equal(told.code, code, what);
-    assert.ok(told.message.length > 10, what);
-  }
-  const deepJson = (depth: number): string => `${'{"arrayValue":{"values":['.repeat(depth)}${']}}'.repeat(depth)}`;
-  for (const [what, text, status] of [
-    ['no JSON', '{"resourceSpans":[', 400],
-    ['another JSON', '[]', 400],
-    ['spans that are no list', '{"resourceSpans":{}}', 400],
-    ['a member that reaches a prototype', '{"__proto__":{}}', 400],
-    ['deeper than anything', `{"resourceSpans":[{"resource":{"attributes":[{"key":"a","value":${deepJson(1000)}}]}}]}`, 400],
-  ] as const) {
-    const { status: answered, body } = await postBytes(app, text);
-    assert.deepEqual([answered, Object.keys(body)], [status, ['code', 'message']], what);
-  }
-  const plain = await postBytes(app, 'x', { headers: { 'content-type': 'text/plain' } });
-  assert.deepEqual([plain.status, plain.body.code], [415, 3]);
-  const wrongMethod = await fetch(`${app.url}/v1/traces`);
-  assert.deepEqual([wrongMethod.status, ((await wrongMethod.json()) as { code: number }).code], [405, 12]);
+overHttp(
+  'what is no request of OTLP is refused in the encoding of the request, and nothing of it is kept',
+  async (open) => {
+    const app = await openTraces(open, { host: { Traces: { MaxRequestBytes: 65_536 } } });
+    const begin = app.clock.now() - 2000;
+    const whole = encoded(newTraceId(), newSpanId(), begin, nested(0));
+    for (const [what, bytes, headers, status, code] of [
+      ['half a message', whole.slice(0, whole.length - 9), protobuf, 400, 3],
+      ['no message', Uint8Array.from([0xff, 0xff, 0xff, 0xff, 0xff, 0xff]), protobuf, 400, 3],
+      ['a length without end', Uint8Array.from([0x0a, 0xff, 0xff, 0xff, 0xff, 0x0f]), protobuf, 400, 3],
+      ['no gzip', whole, { ...protobuf, 'content-encoding': 'gzip' }, 400, 3],
+      ['half a gzip', gzipSync(whole).subarray(0, 30), { ...protobuf, 'content-encoding': 'gzip' }, 400, 3],
+      ['another packing', whole, { ...protobuf, 'content-encoding': 'br' }, 415, 3],
+      ['a bomb', gzipSync(Buffer.alloc(5_000_000)), { ...protobuf, 'content-encoding': 'gzip' }, 413, 8],
+      ['too large', new Uint8Array(70_000), protobuf, 413, 8],
+    ] as const) {
+      const answer = await postBytes(app, Uint8Array.from(bytes), { headers });
+      assert.deepEqual([answer.status, answer.headers.get('content-type')], [status, 'application/x-protobuf'], what);
+      const told = statusOf(answer.bytes);
+      assert.equal(told.code, code, what);
+      assert.ok(told.message.length > 10, what);
+    }
+    const deepJson = (depth: number): string => `${'{"arrayValue":{"values":['.repeat(depth)}${']}}'.repeat(depth)}`;
+    for (const [what, text, status] of [
+      ['no JSON', '{"resourceSpans":[', 400],
+      ['another JSON', '[]', 400],
+      ['spans that are no list', '{"resourceSpans":{}}', 400],
+      ['a member that reaches a prototype', '{"__proto__":{}}', 400],
+      [
+        'deeper than anything',
+        `{"resourceSpans":[{"resource":{"attributes":[{"key":"a","value":${deepJson(1000)}}]}}]}`,
+        400,
+      ],
+    ] as const) {
+      const { status: answered, body } = await postBytes(app, text);
+      assert.deepEqual([answered, Object.keys(body)], [status, ['code', 'message']], what);
+    }
+    const plain = await postBytes(app, 'x', { headers: { 'content-type': 'text/plain' } });
+    assert.deepEqual([plain.status, plain.body.code], [415, 3]);
+    const wrongMethod = await fetch(`${app.url}/v1/traces`);
+    assert.deepEqual([wrongMethod.status, ((await wrongMethod.json()) as { code: number }).code], [405, 12]);
 
-  // An empty request is one, and so is what a later version adds; values without bottom are left out.
-  assert.deepEqual((await postBytes(app, new Uint8Array(0), { headers: protobuf })).bytes.length, 0);
-  assert.deepEqual((await postBytes(app, '{}')).body, {});
-  for (const depth of [0, 14, 500]) {
-    const bytes = encoded(newTraceId(), newSpanId(), begin, nested(depth));
-    const answer = await postBytes(app, gzipSync(bytes), { headers: { ...protobuf, 'content-encoding': 'gzip' } });
-    assert.deepEqual([answer.status, answer.bytes.length], [200, 0], String(depth));
-  }
-  assert.deepEqual(await externalRuns(app), []);
-});
+    // An empty request is one, and so is what a later version adds; values without bottom are left out.
+    assert.deepEqual((await postBytes(app, new Uint8Array(0), { headers: protobuf })).bytes.length, 0);
+    assert.deepEqual((await postBytes(app, '{}')).body, {});
+    for (const depth of [0, 14, 500]) {
+      const bytes = encoded(newTraceId(), newSpanId(), begin, nested(depth));
+      const answer = await postBytes(app, gzipSync(bytes), { headers: { ...protobuf, 'content-encoding': 'gzip' } });
+      assert.deepEqual([answer.status, answer.bytes.length], [200, 0], String(depth));
+    }
+    assert.deepEqual(await externalRuns(app), []);
+  },
+);
 
 overHttp('spans that cannot be are refused by their number, and the others taken', async (open) => {
   const app = await openTraces(open);
   const begin = app.clock.now() - 2000;
   const traceId = newTraceId();
-  const good = span({ traceId, operation: 'invoke_agent', from: 0, to: 5, begin, attributes: { 'gen_ai.agent.name': 'a\u0000\ud800b' } });
+  const good = span({
+    traceId,
+    operation: 'invoke_agent',
+    from: 0,
+    to: 5,
+    begin,
+    attributes: { 'gen_ai.agent.name': 'a\u0000\ud800b' },
+  });
   const bad = [
     { ...good, traceId: traceId.slice(2) },
     { ...good, traceId: '0'.repeat(32) },
@@ -177,8 +191,13 @@ overHttp('spans that cannot be are refused by their number, and the others taken
     { ...good, spanId: newSpanId(), endTimeUnixNano: `${begin + 3_600_000}000000` },
     { ...good, spanId: newSpanId(), startTimeUnixNano: '9'.repeat(40) },
   ];
-  const refused = { rejectedSpans: String(bad.length), errorMessage: `Not taken: ${bad.length} without valid ids or times.` };
-  assert.deepEqual((await post(app, [...bad, { ...good, traceId: traceId.toUpperCase() }])).body, { partialSuccess: refused });
+  const refused = {
+    rejectedSpans: String(bad.length),
+    errorMessage: `Not taken: ${bad.length} without valid ids or times.`,
+  };
+  assert.deepEqual((await post(app, [...bad, { ...good, traceId: traceId.toUpperCase() }])).body, {
+    partialSuccess: refused,
+  });
   const [run, ...rest] = await settled(app, 1);
   assert.deepEqual([run?.agentName, rest], ['a-b', []]);
 
@@ -242,7 +261,10 @@ overHttp('content is stored where the recording keeps it, and nowhere else', asy
   assert.doesNotMatch(await sealed.store.text(), /Plan my trip|hotels|Zanzibar/);
   const [shown] = await settled(sealed, 1);
   assert.doesNotMatch(await sealed.store.text(), /Plan my trip|hotels|Zanzibar/);
-  assert.match(JSON.stringify((await sealed.client.runs.input({ params: { runId: shown?.id ?? '' } })).body), /Plan my trip/);
+  assert.match(
+    JSON.stringify((await sealed.client.runs.input({ params: { runId: shown?.id ?? '' } })).body),
+    /Plan my trip/,
+  );
 });
 
 overHttp('the credential alone says whose a run is, and who may not send is told so', async (open) => {

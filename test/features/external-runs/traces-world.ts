@@ -25,7 +25,7 @@ export interface TestSpan {
 
 type Value = string | number | boolean | readonly string[];
 
-const valueOf = (value: Value): object => {
+const encoded = (value: Value): object => {
   if (typeof value === 'string') return { stringValue: value };
   if (typeof value === 'boolean') return { boolValue: value };
   if (typeof value === 'number') return { intValue: String(value) };
@@ -33,7 +33,7 @@ const valueOf = (value: Value): object => {
 };
 
 export const attributesOf = (members: Readonly<Record<string, Value>>): object[] =>
-  Object.entries(members).map(([key, value]) => ({ key, value: valueOf(value) }));
+  Object.entries(members).map(([key, value]) => ({ key, value: encoded(value) }));
 
 export const newTraceId = (): string => randomBytes(16).toString('hex');
 export const newSpanId = (): string => randomBytes(8).toString('hex');
@@ -60,7 +60,10 @@ export const span = ({ traceId, parent, operation, from, to, begin, isError, att
   startTimeUnixNano: nanos(begin + from),
   endTimeUnixNano: nanos(begin + to),
   ...(isError === true ? { status: { code: 2 } } : {}),
-  attributes: attributesOf({ ...(operation === undefined ? {} : { 'gen_ai.operation.name': operation }), ...attributes }),
+  attributes: attributesOf({
+    ...(operation === undefined ? {} : { 'gen_ai.operation.name': operation }),
+    ...attributes,
+  }),
 });
 
 export const bodyOf = (spans: readonly object[], service = 'planner-service') => ({
@@ -99,7 +102,12 @@ export const postBytes = async (
   });
   const read = Buffer.from(await answer.arrayBuffer());
   const isJson = answer.headers.get('content-type')?.includes('json') === true;
-  return { status: answer.status, headers: answer.headers, bytes: read, body: isJson ? JSON.parse(read.toString()) : null };
+  return {
+    status: answer.status,
+    headers: answer.headers,
+    bytes: read,
+    body: isJson ? JSON.parse(read.toString()) : null,
+  };
 };
 
 export const post = (app: Pick<TestApp, 'url'>, spans: readonly object[], options?: PostOptions) =>
@@ -123,11 +131,7 @@ export const failuresOf = ({ log }: Pick<TestApp, 'log'>) =>
   log.filter(({ message: text }) => text.startsWith('Spans from outside'));
 
 /** Lets the time pass in which the rest of a trace would come, and waits for its runs. */
-export const settled = async (
-  app: TestApp,
-  count: number,
-  passing = '11s',
-): Promise<readonly RunRecord[]> => {
+export const settled = async (app: TestApp, count: number, passing = '11s'): Promise<readonly RunRecord[]> => {
   await app.clock.advance(passing === '11s' ? 11_000 : 6 * 60_000);
   return eventually('the runs', async () => {
     const runs = await externalRuns(app);
@@ -185,5 +189,15 @@ export const planner = (begin: number, traceId = newTraceId()) => {
     ...{ parent: agent, operation: 'chat', from: 410, to: 880 },
     attributes: { ...model, 'gen_ai.output.messages': message('assistant', 'You fly to Rome.') },
   });
-  return { traceId, request, agent, first, tool, child, below, last, all: [request, agent, first, tool, child, below, last] };
+  return {
+    traceId,
+    request,
+    agent,
+    first,
+    tool,
+    child,
+    below,
+    last,
+    all: [request, agent, first, tool, child, below, last],
+  };
 };
