@@ -75,7 +75,7 @@ export const runNameOf = ({
  * UUID version 7 of when the span began, with the depth of the run where others have a counter, so that a parent sorts
  * before its children. The rest is a hash: spans that are sent again make the same ids.
  */
-export const externalRunId = (tenantId: string, traceId: string, spanId: string, startedAt: number, depth: number) => {
+const externalRunId = (tenantId: string, traceId: string, spanId: string, startedAt: number, depth: number) => {
   const hash = createHash('sha256').update(`${tenantId}\n${traceId}\n${spanId}`).digest('hex');
   const time = startedAt.toString(16).padStart(12, '0');
   const order = depth.toString(16).padStart(3, '0');

@@ -4,7 +4,7 @@ import type { SpanHead } from './external-spans.store.ts';
 const sameOwner = (a: SpanHead, b: SpanHead): boolean => a.ownerId === b.ownerId;
 
 /** A span with all that wait below it, as far as the next span that begins a part of its own. */
-export const partBelow = <T extends SpanHead>(top: T, waiting: readonly T[]): readonly [T, ...T[]] => {
+const partBelow = <T extends SpanHead>(top: T, waiting: readonly T[]): readonly [T, ...T[]] => {
   const below = new Map<string, T[]>();
   for (const span of waiting)
     if (span !== top && span.parentSpanId !== null && !span.isLocalRoot && sameOwner(span, top))

@@ -5,7 +5,7 @@ import type { AppSetup, OpenApp, TestApp } from '../../support/app.ts';
 import { eventually } from '../../support/eventually.ts';
 
 /** A call of `gpt-x` with 1000 tokens in and 500 out costs 2 EUR. */
-export const prices = { Currency: 'EUR', openai: { 'gpt-x': { Input: 1000, Output: 2000 } } };
+const prices = { Currency: 'EUR', openai: { 'gpt-x': { Input: 1000, Output: 2000 } } };
 
 type Settings = NonNullable<AppSetup['host']>;
 
