@@ -45,6 +45,7 @@ import { doors } from './0060-doors.ts';
 import { a2aMessages } from './0062-a2a-messages.ts';
 import { mcpGrants } from './0072-mcp-grants.ts';
 import { remoteAgents } from './0082-remote-agents.ts';
+import { externalSpans } from './0084-external-spans.ts';
 import { askedRequests } from './0086-asked-requests.ts';
 import { spanCountsOfNewStore } from './dialect-parts.ts';
 
@@ -96,5 +97,6 @@ export const migrations: readonly Migration[] = [
   { ...a2aMessages, checksum: '822302439508222b' },
   { ...mcpGrants, checksum: '85f0f5333bb9cd85' },
   { ...remoteAgents, checksum: '8231439145567187' },
+  { ...externalSpans, checksum: '1d38d2324cd36108' },
   { ...askedRequests, checksum: '63a2998010913850' },
 ];

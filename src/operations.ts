@@ -5,6 +5,7 @@ import { attachmentOperations } from './features/attachments/attachments.operati
 import { auditOperations } from './features/audit/audit.operations.ts';
 import { dataSubjectOperations } from './features/data-subjects/data-subjects.operations.ts';
 import { emergencyOperations } from './features/emergency/emergency.operations.ts';
+import { traceOperations } from './features/external-runs/traces.operations.ts';
 import { jobOperations } from './features/jobs/jobs.operations.ts';
 import { judgeOperations } from './features/judges/judges.operations.ts';
 import { mcpEndpointOperations } from './features/mcp-endpoint/mcp-endpoint.operations.ts';
@@ -47,6 +48,7 @@ export const operations = {
   scores: scoreOperations,
   judges: judgeOperations,
   replays: replayOperations,
+  traces: traceOperations,
   sessions: sessionOperations,
   statistics: statisticOperations,
   skills: skillOperations,

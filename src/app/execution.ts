@@ -5,6 +5,7 @@ import { approvalsFeature } from '../features/approvals/index.ts';
 import { attachmentsFeature } from '../features/attachments/index.ts';
 import { batchesFeature } from '../features/batches/index.ts';
 import { exposureFeature } from '../features/exposure/index.ts';
+import { externalRunsFeature } from '../features/external-runs/index.ts';
 import { guardsFeature } from '../features/guards/index.ts';
 import { idempotencyFeature } from '../features/idempotency/index.ts';
 import { createFlowPlaces, groupedQueue, jobItemStore, jobStore } from '../features/jobs/index.ts';
@@ -180,6 +181,7 @@ export const composeExecution = async (foundation: Foundation) => {
     events: runs.events,
     attachments,
   });
+  const externalRuns = externalRunsFeature({ ...base, writes, providers, quotas: quotas.active });
   const items = storage.stores(jobItemStore);
   const batches = batchesFeature({
     ...base,
@@ -232,6 +234,7 @@ export const composeExecution = async (foundation: Foundation) => {
   return {
     jobs,
     items,
+    externalRuns,
     moduleJobs,
     schedules,
     wake,

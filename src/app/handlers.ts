@@ -138,6 +138,7 @@ export const apiHandlers = (parts: HandlerParts): ApiHandlers<typeof operations>
       agents: agents.source,
       engine: runs.engine,
     }).handlers,
+    traces: execution.externalRuns.handlers,
     replays: replaysFeature({
       ...base,
       access: runs.access,

@@ -14,7 +14,7 @@ interface ProtocolDoor {
   readonly forEverybody?: readonly string[];
 }
 
-const protocolDoors = ({ Host: { A2A, McpServer } }: Config): readonly ProtocolDoor[] => [
+const protocolDoors = ({ Host: { A2A, McpServer, Traces } }: Config): readonly ProtocolDoor[] => [
   {
     feature: 'mcpEndpoint',
     path: '/mcp',
@@ -28,6 +28,7 @@ const protocolDoors = ({ Host: { A2A, McpServer } }: Config): readonly ProtocolD
     isOpen: A2A.Agents.length > 0,
     forEverybody: A2A.PublicCards ? ['card'] : [],
   },
+  { feature: 'traces', path: '/v1/traces', mountedAt: '/v1/traces', isOpen: Traces.Enabled },
 ];
 
 /** The table of this service: without the protocols that its host has not opened, and with the others at their paths. */

@@ -29,12 +29,15 @@ export const assertMayOffer = async (
   if (problems.length > 0) throw new ConfigError(problems);
 };
 
-/** Settings that offer something to other systems. */
-const openDoors = ({ A2A, McpServer }: LoadedConfig['values']['Host']): readonly string[] => [
-  ...(McpServer.Agents.length > 0 ? ['Host:McpServer:Agents'] : []),
-  ...(McpServer.ControlPlane === 'Off' ? [] : ['Host:McpServer:ControlPlane']),
-  ...(A2A.Agents.length > 0 ? ['Host:A2A:Agents'] : []),
-];
+/** Settings that offer something to other systems, by the scope that those need. */
+const openDoors = ({ A2A, McpServer, Traces }: LoadedConfig['values']['Host']) => ({
+  ExternalInvoke: [
+    ...(McpServer.Agents.length > 0 ? ['Host:McpServer:Agents'] : []),
+    ...(McpServer.ControlPlane === 'Off' ? [] : ['Host:McpServer:ControlPlane']),
+    ...(A2A.Agents.length > 0 ? ['Host:A2A:Agents'] : []),
+  ],
+  TracesWrite: Traces.Enabled ? ['Host:Traces:Enabled'] : [],
+});
 
 /** Tells the operator of what other machines may call while there is no credential that could. */
 export const warnOfClosedDoors = async (
@@ -42,14 +45,16 @@ export const warnOfClosedDoors = async (
   security: { hasActiveKeyFor(scope: ApiKeyScope): Promise<boolean> },
   log: Pick<Logger, 'warn'>,
 ): Promise<void> => {
-  const settings = openDoors(Host);
-  if (settings.length === 0 || !Host.AllowRemoteAccess || Host.Oidc.Issuer !== null) return;
-  if (await security.hasActiveKeyFor('ExternalInvoke')) return;
-  for (const setting of settings)
-    log.warn(
-      { setting },
-      'Something is offered to other machines, and there is neither an issuer of tokens nor an active key with ExternalInvoke',
-    );
+  if (!Host.AllowRemoteAccess || Host.Oidc.Issuer !== null) return;
+  const doors = openDoors(Host);
+  for (const scope of ['ExternalInvoke', 'TracesWrite'] as const) {
+    if (doors[scope].length === 0 || (await security.hasActiveKeyFor(scope))) continue;
+    for (const setting of doors[scope])
+      log.warn(
+        { setting },
+        `Something is offered to other machines, and there is neither an issuer of tokens nor an active key with ${scope}`,
+      );
+  }
 };
 
 /**

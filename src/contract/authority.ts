@@ -21,6 +21,7 @@ export const apiKeyScopes = [
   'PlatformAdmin',
   'SecurityAdmin',
   'AuditRead',
+  'TracesWrite',
 ] as const;
 export type ApiKeyScope = (typeof apiKeyScopes)[number];
 

@@ -23,7 +23,7 @@ export interface Operation {
    */
   readonly signed?: true;
   /**
-   * The body speaks a protocol of its own, JSON-RPC: once the caller may call, the handler reads it and answers what is wrong
+   * The body speaks a protocol of its own, JSON-RPC or OTLP: once the caller may call, the handler reads it and answers what is wrong
    * with it in the words of that protocol.
    */
   readonly ownProtocol?: true;
@@ -56,8 +56,11 @@ export interface Operation {
   /** The audit entry that a call writes together with its change; left out: it changes nothing that is audited. */
   readonly audit?: OperationAudit;
   readonly cli?: CliShape;
-  /** Errors are told as clients of another API know them; left out: as problem details. All below its first path segment are. */
-  readonly envelope?: 'OpenAi';
+  /**
+   * Errors are told as clients of another API know them; left out: as problem details. With `OpenAi` all below its first path
+   * segment are, with `Otlp` those at its own path.
+   */
+  readonly envelope?: 'OpenAi' | 'Otlp';
 }
 
 export interface OperationAudit {

@@ -120,6 +120,8 @@ export const sendFile = async (
   }
 };
 
+const bytesOf = (body: unknown): string | Uint8Array => (body instanceof Uint8Array ? body : JSON.stringify(body));
+
 const refusalHeaders = (error: AcpError): Record<string, string> => {
   const headers: Record<string, string> = {};
   const { retryAfterMs, runId } = error.details;
@@ -162,5 +164,5 @@ export const sendProblem = (exchange: Exchange, error: unknown, log: Logger, fie
   if (refusal.cause !== undefined || refusal.code === 'internal')
     logProblem(exchange, refusal, refusal.cause ?? refusal, log);
   const { headers, body } = (exchange.envelope ?? problemEnvelope)(refusal, exchange);
-  sendBytes(exchange, refusal.status, { ...headers, ...refusalHeaders(refusal), ...fields }, JSON.stringify(body));
+  sendBytes(exchange, refusal.status, { ...headers, ...refusalHeaders(refusal), ...fields }, bytesOf(body));
 };

@@ -1,14 +1,17 @@
+import type { ServerResponse } from 'node:http';
 import { type AcpError, toProblem } from '../contract/errors.ts';
 import { openAiRetryHeaders, toOpenAiError } from '../contract/openai-error.ts';
 import type { Operation } from '../contract/operation.ts';
 import type { OperationEntry } from '../core/dispatch.ts';
+import { encodeOtlpStatus, isProtobuf, otlpStatusOf } from './otlp-status.ts';
 
 interface Request {
   readonly path: string;
   readonly requestId: string;
+  readonly raw: Pick<ServerResponse, 'req'>;
 }
 
-/** An error as an answer: its body and the header fields of its kind. */
+/** An error as an answer: its body, which is bytes or becomes JSON, and the header fields of its kind. */
 export type ErrorEnvelope = (
   error: AcpError,
   request: Request,
@@ -25,19 +28,37 @@ const openAiEnvelope: ErrorEnvelope = (error) => ({
   body: { error: toOpenAiError(error) },
 });
 
-const envelopes: Readonly<Record<NonNullable<Operation['envelope']>, ErrorEnvelope>> = { OpenAi: openAiEnvelope };
+/** As the exporters of OpenTelemetry expect it: a `google.rpc.Status` in the encoding of the request. */
+const otlpEnvelope: ErrorEnvelope = (error, { raw }) => {
+  const status = otlpStatusOf(error);
+  return isProtobuf(raw.req.headers['content-type'])
+    ? { headers: { 'content-type': 'application/x-protobuf' }, body: encodeOtlpStatus(status) }
+    : { headers: { 'content-type': 'application/json' }, body: status };
+};
+
+const envelopes: Readonly<Record<NonNullable<Operation['envelope']>, ErrorEnvelope>> = {
+  OpenAi: openAiEnvelope,
+  Otlp: otlpEnvelope,
+};
 
 /** How errors are told at a path, whether or not it has a route; undefined: as problem details. */
 export type EnvelopeOf = (path: string) => ErrorEnvelope | undefined;
 
-/** The operations of another API have everything below their first segment. */
+/** The operations of the OpenAI API have everything below their first segment, but for what is another's. */
 export const envelopesOf = (entries: readonly OperationEntry[], prefix: string): EnvelopeOf => {
   const roots = new Map(
     entries.flatMap(({ operation: { path, envelope } }) =>
-      envelope === undefined ? [] : [[`${prefix}/${path.split('/')[1]}/`, envelopes[envelope]] as const],
+      envelope !== 'OpenAi' ? [] : [[`${prefix}/${path.split('/')[1]}/`, envelopes[envelope]] as const],
+    ),
+  );
+  const exact = new Map(
+    entries.flatMap(({ operation: { path, envelope } }) =>
+      envelope === 'Otlp' ? [[prefix + path, envelopes[envelope]] as const] : [],
     ),
   );
   return (path) => {
+    const own = exact.get(path);
+    if (own !== undefined) return own;
     for (const [root, envelope] of roots) if (`${path}/`.startsWith(root)) return envelope;
     return undefined;
   };

@@ -104,11 +104,19 @@ const rpcMessage: JsonObject = {
   properties: { jsonrpc: { const: '2.0' }, method: { type: 'string' }, params: { type: 'object' } },
 };
 
+const otlpRequest: JsonObject = {
+  'application/x-protobuf': { schema: { type: 'string', format: 'binary' } },
+  'application/json': {
+    schema: { type: 'object', properties: { resourceSpans: { type: 'array', items: { type: 'object' } } } },
+  },
+};
+
 const requestBody = (
-  { body, upload, signed, ownProtocol }: Operation,
+  { body, upload, signed, ownProtocol, envelope }: Operation,
   components: SchemaComponents,
 ): JsonObject | null => {
   if (signed === true) return { required: true, content: { '*/*': { schema: { type: 'string', format: 'binary' } } } };
+  if (envelope === 'Otlp') return { required: true, content: otlpRequest };
   if (ownProtocol === true) return { required: true, content: { 'application/json': { schema: rpcMessage } } };
   if (upload !== undefined) {
     const file = { type: 'string', format: 'binary', description: upload.description };

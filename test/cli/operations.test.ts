@@ -15,6 +15,7 @@ describe('the command line', () => {
     assert.deepEqual(
       known.filter((id) => !reached.has(id)),
       [
+        'traces.receive',
         'a2a.card',
         'a2a.call',
         'mcpServers.oauthCallback',

@@ -112,8 +112,17 @@ interface Refusal {
   readonly [member: string]: unknown;
 }
 
+/** Of a `google.rpc.Status`, by its number. */
+const rpcCodes: Readonly<Record<number, string>> = { 16: 'unauthenticated' };
+
 /** What an error says, in the envelope of its operation; OAI-1: that of /v1 has the code of a problem in snake case. */
 const problemOf = async ({ operation }: OperationEntry, response: Response): Promise<Refusal> => {
+  if (operation.envelope === 'Otlp') {
+    const status = (await response.json()) as { readonly code: number; readonly message: string };
+    assert.deepEqual(Object.keys(status), ['code', 'message']);
+    const code = /the (role|scope) /.exec(status.message)?.[1];
+    return { ...status, code: code === undefined ? (rpcCodes[status.code] ?? '') : `insufficient-${code}` };
+  }
   if (operation.envelope !== 'OpenAi') {
     assert.equal(response.headers.get('content-type'), 'application/problem+json');
     return (await response.json()) as Refusal;
@@ -130,7 +139,7 @@ overHttp('SEC-12 SEC-19 authority of every operation', async (open, t) => {
   // Doors of other protocols are there once an agent is named for them.
   const door = { Agents: ['helper'] };
   const app = await open({
-    host: { AuthToken: token, A2A: door, McpServer: door },
+    host: { AuthToken: token, A2A: door, McpServer: door, Traces: { Enabled: true } },
     token,
     agents: [{ name: 'helper' }],
   });

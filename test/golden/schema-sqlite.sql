@@ -16,6 +16,7 @@ CREATE TABLE "service_audit_heads" ("tenant_id" text not null, "entry_count" big
 CREATE TABLE "service_conversation_segments" ("conversation_id" text not null, "first_sequence" bigint not null, "last_sequence" bigint not null, "source_id" text not null, constraint "service_conversation_segments_pk" primary key ("conversation_id", "first_sequence")) without rowid;
 CREATE TABLE "service_dropped_conversations" ("conversation_id" text not null, "purge_token" text, constraint "service_dropped_conversations_pk" primary key ("conversation_id")) without rowid;
 CREATE TABLE "service_emergency_stops" ("id" text not null, "scope" text not null, "tenant_id" text not null, "agent_name" text not null, "requested_by_tenant" text not null, "reason" text, "stopped_by" text, "stopped_at" bigint not null, "resumed_by" text, "resumed_at" bigint, constraint "service_emergency_stops_pk" primary key ("id"));
+CREATE TABLE "service_external_spans" ("tenant_id" text not null, "trace_id" text not null, "span_id" text not null, "parent_span_id" text, "is_local_root" integer not null, "received_at" bigint not null, "user_id" text, "owner_id" text, "run_id" text, "span" text, constraint "service_external_spans_pk" primary key ("tenant_id", "trace_id", "span_id")) without rowid;
 CREATE TABLE "service_flow_keys" ("id" text not null, "tenant_id" text not null, "job_id" text not null, "since" bigint not null, constraint "service_flow_keys_pk" primary key ("id")) without rowid;
 CREATE TABLE "service_flow_limits" ("id" text not null, "tenant_id" text not null, "most" bigint not null, constraint "service_flow_limits_pk" primary key ("id")) without rowid;
 CREATE TABLE "service_flow_places" ("job_id" text not null, "limit_id" text not null, "tenant_id" text not null, "state" bigint not null, "rank" bigint not null, "due_at" bigint not null, "message" text not null, constraint "service_flow_places_pk" primary key ("job_id", "limit_id")) without rowid;
@@ -85,6 +86,8 @@ CREATE INDEX "service_attachments_run" on "service_attachments" ("tenant_id", "r
 CREATE INDEX "service_attachments_session" on "service_attachments" ("tenant_id", "session_id", "id") where "session_id" is not null;
 CREATE INDEX "service_audit_entries_entity" on "service_audit_entries" ("tenant_id", "entity", "id");
 CREATE INDEX "service_conversation_segments_source" on "service_conversation_segments" ("source_id", "last_sequence");
+CREATE INDEX "service_external_spans_received" on "service_external_spans" ("received_at");
+CREATE INDEX "service_external_spans_waiting" on "service_external_spans" ("run_id", "received_at");
 CREATE INDEX "service_flow_keys_since" on "service_flow_keys" ("since");
 CREATE INDEX "service_flow_places_due" on "service_flow_places" ("state", "due_at", "job_id");
 CREATE INDEX "service_flow_places_line" on "service_flow_places" ("limit_id", "state", "rank", "due_at", "job_id");

@@ -26,6 +26,7 @@ export const faults = {
   'agent state': 'agent_states',
   triggers: 'triggers',
   'calls of triggers': 'trigger_calls',
+  'spans of agents elsewhere': 'external_spans',
 } as const;
 
 export type Fault = keyof typeof faults;

@@ -26,6 +26,7 @@ const protectedTables = {
   idempotency_keys: { tenant: 'Key', key: ['key'], columns: ['body'] },
   response_cache: { tenant: 'Column', key: ['id'], columns: ['answer'] },
   agent_files: { tenant: 'Key', key: ['owner', 'path'], columns: ['content'] },
+  external_spans: { tenant: 'Key', key: ['trace_id', 'span_id'], columns: ['span'] },
   own_secrets: { tenant: 'Key', key: ['name'], columns: ['value'] },
   openai_responses: { tenant: 'Key', key: ['id'], columns: ['metadata'] },
   openai_conversations: { tenant: 'Key', key: ['id'], columns: ['metadata'] },

@@ -3,6 +3,7 @@ import { accessTables } from './access.ts';
 import { approvalTables } from './approvals.ts';
 import { arrivingWorkTables } from './arriving-work.ts';
 import { contentTables } from './contents.ts';
+import { externalSpanTables } from './external-spans.ts';
 import { flowTables } from './flow.ts';
 import { mcpTables } from './mcp.ts';
 import { modelHealthTables } from './model-health.ts';
@@ -35,6 +36,7 @@ export const featureTables = {
   ...approvalTables,
   ...arrivingWorkTables,
   ...contentTables,
+  ...externalSpanTables,
   ...flowTables,
   ...mcpTables,
   ...modelHealthTables,

@@ -7,6 +7,8 @@ import type { StoredRunError } from '../run-failure.ts';
 
 /** Eval: a run that judges, or one of its children; statistics leave it out. */
 export type ExecutedKind = 'Agent' | 'Eval';
+/** `External`: another program has executed it. */
+export type RecordedKind = ExecutedKind | 'External';
 
 /** What a run was started with beside its messages. */
 export interface RunInputContext {
@@ -30,7 +32,7 @@ export interface OpenedRun {
   readonly id: string;
   readonly tenantId: string;
   /** Default: Agent. */
-  readonly kind?: ExecutedKind;
+  readonly kind?: RecordedKind;
   readonly agentName: string;
   readonly agentVersion: number | null;
   readonly status: 'Queued' | 'Running';

@@ -15,6 +15,7 @@ export interface SubjectScope {
   readonly attachments: readonly AttachmentRow[];
   /** Owners of agent files: `session:{id}` and `run:{id}`. */
   readonly fileOwners: readonly string[];
+  readonly identity: SubjectIdentity;
 }
 
 type Db = Kysely<Tables>;
@@ -90,7 +91,7 @@ const findSubject = async (db: Db, tenantId: string, identity: SubjectIdentity):
     ({ id }) => id,
   );
   const fileOwners = [...everySession.map((id) => `session:${id}`), ...runs.map(({ id }) => `run:${id}`)];
-  return { tenantId, sessions, runs, attachments, fileOwners };
+  return { tenantId, sessions, runs, attachments, fileOwners, identity };
 };
 
 export type HangingTarget = 'runInputs' | 'runEvents' | 'toolInvocations' | 'spans' | 'runScores' | 'approvals';
@@ -230,11 +231,34 @@ const deleteInputs = async (db: Db, { runs }: SubjectScope): Promise<void> => {
   }
 };
 
+/** Spans of agents elsewhere that are not a run yet, and whose those were that are. */
+const deleteSpans = async (db: Db, { tenantId, identity: { userIds, ownerIds } }: SubjectScope): Promise<void> => {
+  for (const [column, ids] of [
+    ['user_id', userIds],
+    ['owner_id', ownerIds],
+  ] as const)
+    for (const some of chunks(ids)) {
+      await db
+        .deleteFrom('external_spans')
+        .where('tenant_id', '=', tenantId)
+        .where('run_id', 'is', null)
+        .where(column, 'in', some)
+        .execute();
+      await db
+        .updateTable('external_spans')
+        .set({ [column]: null })
+        .where('tenant_id', '=', tenantId)
+        .where(column, 'in', some)
+        .execute();
+    }
+};
+
 const deleteSubject = async (db: Db, dialect: SqlDialect, scope: SubjectScope): Promise<void> => {
   const { tenantId } = scope;
   await deleteAnswers(db, dialect, scope);
   await markErased(db, scope);
   await deleteInputs(db, scope);
+  await deleteSpans(db, scope);
   for (const { conversation_id: id } of scope.sessions) await deleteMessages(db, id);
   for (const ids of chunks(scope.runs.map(({ id }) => id))) {
     for (const table of hanging)

@@ -210,6 +210,7 @@ export const quotasFeature = (deps: QuotasDeps) => {
       closed(tenantId, runId) {
         holds.release(runId);
         wake(tenantId);
+        if (isLimited(tenantId)) announcements.look(tenantId);
       },
     },
     async countUnrecorded(tenantId, agentName, runId, counts) {

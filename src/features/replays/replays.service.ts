@@ -44,6 +44,11 @@ const assertRepeatable = (run: RunRow): void => {
     throw new AcpError('replay-not-supported', `Run ${run.id} is a workflow's; only runs of agents can be replayed.`);
   if (run.remote_task !== null)
     throw new AcpError('replay-not-supported', `Run ${run.id} is one that another system has executed.`);
+  if (run.kind === 'External')
+    throw new AcpError(
+      'replay-not-supported',
+      `Run ${run.id} was executed by another program; only runs of this service can be replayed.`,
+    );
   if (run.status === 'Queued' || run.status === 'Running')
     throw new AcpError('run-not-finished', `Run ${run.id} is ${run.status} and can be replayed once it has ended.`);
 };

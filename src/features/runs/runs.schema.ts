@@ -15,7 +15,7 @@ export const runStatuses = [
   'AwaitingApproval',
 ] as const;
 export type RunStatus = (typeof runStatuses)[number];
-export const runKinds = ['Agent', 'Workflow', 'Eval'] as const;
+export const runKinds = ['Agent', 'Workflow', 'Eval', 'External'] as const;
 const finishReasons = ['Stop', 'Length', 'ToolCalls', 'ContentFilter', 'Iterations'] as const;
 export type FinishReason = (typeof finishReasons)[number];
 

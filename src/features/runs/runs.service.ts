@@ -61,8 +61,14 @@ const toInvocationRecord = (row: ToolInvocationRow): ToolInvocationRecord => ({
   createdAt: isoTime(row.settled_at ?? row.created_at),
 });
 
-const finished = ({ id, status }: RunRow): AcpError =>
-  new AcpError('run-finished', `Run ${id} is closed with status ${status}.`, { details: { runId: id } });
+const finished = ({ id, status, kind }: RunRow): AcpError =>
+  new AcpError(
+    'run-finished',
+    kind === 'External'
+      ? `Run ${id} was executed by another program, which alone could have canceled it; it is closed with status ${status}.`
+      : `Run ${id} is closed with status ${status}.`,
+    { details: { runId: id } },
+  );
 
 const endsEarly: ReadonlySet<string> = new Set(['AwaitingApproval', 'AwaitingInput', 'Failed']);
 

@@ -35,10 +35,12 @@ const toRecord = (row: ApiKeyRow, now: number): ApiKeyRecord => ({
   isActive: row.revoked_at === null && (row.expires_at === null || row.expires_at > now),
 });
 
+const operatorScopes: readonly ApiKeyScope[] = ['RunsWrite', 'ExternalInvoke', 'TracesWrite'];
+
 /** The lowest role that can use all of the scopes. */
 export const defaultRole = (scopes: readonly ApiKeyScope[]): Role => {
   if (scopes.some((scope) => scope.endsWith('Admin'))) return 'Admin';
-  return scopes.includes('RunsWrite') || scopes.includes('ExternalInvoke') ? 'Operator' : 'Reader';
+  return operatorScopes.some((scope) => scopes.includes(scope)) ? 'Operator' : 'Reader';
 };
 
 const authorityNotHeld = (what: string): AcpError =>

@@ -79,9 +79,16 @@ overHttp(
     assert.equal(counted.code, 1);
     assert.deepEqual([counted.report.left, counted.sum('rewritten')], [counted.sum('plain'), 0]);
     const untouched = counted.report.tables.filter(({ plain: found }) => found === 0).map(({ table }) => table);
-    // Of the steps of a turn nothing is left after it, a store in a file has its keys beside it, and what servers of tools
+    // Of the steps of a turn nothing is left after it, no agent runs elsewhere, a store in a file has its keys beside it, and what servers of tools
     // have granted is stored where there is a key alone.
-    assert.deepEqual(untouched, ['run_steps', 'session_requests', 'own_secrets', 'mcp_grants', 'mcp_consents']);
+    assert.deepEqual(untouched, [
+      'run_steps',
+      'session_requests',
+      'external_spans',
+      'own_secrets',
+      'mcp_grants',
+      'mcp_consents',
+    ]);
     assert.ok(filesWithMarker(plain).length > 1, 'counting changes nothing');
 
     const first = await reencrypt(folder, plain, 'a', ['a'], '--compact');

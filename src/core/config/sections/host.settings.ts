@@ -166,6 +166,20 @@ const exposure = {
       expected: '1 to 32 of A-Z a-z 0-9 _ - that do not start with a hyphen or an underscore',
     },
   ),
+  Traces: group('Runs of agents that other programs execute, told by their OpenTelemetry spans (OTLP/HTTP).', {
+    Enabled: flag(false, 'POST /v1/traces exists.'),
+    MaxRequestBytes: setting(bytes(), 4_194_304, 'Size of a request, unpacked.'),
+    SettleAfter: setting(
+      duration(),
+      10 * secondMs,
+      'How long the spans below a root may stay away after the last that came: then they are a run, and later ones are refused.',
+    ),
+    OrphansAfter: setting(
+      duration(),
+      5 * 60 * secondMs,
+      'How long spans wait for the span above them; then they become runs as they are.',
+    ),
+  }),
   Voice: plannedGroup('voice', 'Speech routes.', {
     Conversation: group('Spoken conversations.', {
       Register: flag(false, 'The voice WebSocket exists.'),

@@ -1,0 +1,176 @@
+import { defineStore, type StoreOf } from '../../db/define-store.ts';
+import type { ReceivedSpan } from './received-spans.ts';
+
+/** Who sent a span: its run is theirs. */
+export interface SpanOwner {
+  readonly userId: string | null;
+  readonly labels: Readonly<Record<string, string>> | null;
+  readonly ownerId: string | null;
+}
+
+/** What is known of a span without reading what it says. */
+export interface SpanHead {
+  readonly traceId: string;
+  readonly spanId: string;
+  readonly parentSpanId: string | null;
+  readonly isLocalRoot: boolean;
+  readonly receivedAt: number;
+  readonly ownerId: string | null;
+  /** Null: it waits. Empty: it belongs to no run. */
+  readonly runId: string | null;
+}
+
+/** A span that waits for the others of its run. */
+export interface WaitingSpan extends SpanHead {
+  readonly span: ReceivedSpan;
+  readonly owner: SpanOwner;
+}
+
+/** No span of the same process stands above it. */
+export const isLocalRoot = ({ parentSpanId, isParentRemote }: ReceivedSpan): boolean =>
+  parentSpanId === null || isParentRemote === true;
+
+interface StoredSpan {
+  readonly span: ReceivedSpan;
+  readonly labels: SpanOwner['labels'];
+}
+
+interface HeadRow {
+  readonly trace_id: string;
+  readonly span_id: string;
+  readonly parent_span_id: string | null;
+  readonly is_local_root: number;
+  readonly received_at: number;
+  readonly owner_id: string | null;
+  readonly run_id: string | null;
+}
+
+const headColumns = [
+  'trace_id',
+  'span_id',
+  'parent_span_id',
+  'is_local_root',
+  'received_at',
+  'owner_id',
+  'run_id',
+] as const;
+
+const headOf = (row: HeadRow): SpanHead => ({
+  traceId: row.trace_id,
+  spanId: row.span_id,
+  parentSpanId: row.parent_span_id,
+  isLocalRoot: row.is_local_root === 1,
+  receivedAt: row.received_at,
+  ownerId: row.owner_id,
+  runId: row.run_id,
+});
+
+// Few enough for the parameters that a statement may have.
+const spansPerWrite = 100;
+
+const inChunks = <T>(list: readonly T[]): T[][] =>
+  Array.from({ length: Math.ceil(list.length / spansPerWrite) }, (_, at) =>
+    list.slice(at * spansPerWrite, (at + 1) * spansPerWrite),
+  );
+
+export const externalSpanStore = defineStore((storage) => ({
+  /** Keeps spans until their part of the trace is complete; those that are known already stay as they are. */
+  async add(tenantId: string, owner: SpanOwner, spans: readonly ReceivedSpan[], now: number): Promise<void> {
+    const rows = spans.map((span) =>
+      storage.rows.seal('external_spans', tenantId, {
+        tenant_id: tenantId,
+        trace_id: span.traceId,
+        span_id: span.spanId,
+        parent_span_id: span.parentSpanId,
+        is_local_root: isLocalRoot(span) ? 1 : 0,
+        received_at: now,
+        user_id: owner.userId,
+        owner_id: owner.ownerId,
+        run_id: null,
+        span: JSON.stringify({ span, labels: owner.labels } satisfies StoredSpan),
+      }),
+    );
+    for (const some of inChunks(rows))
+      await storage.db
+        .insertInto('external_spans')
+        .values(some)
+        .onConflict((conflict) => conflict.doNothing())
+        .execute();
+  },
+  /** Those of these runs that are stored already. */
+  async stored(tenantId: string, runIds: readonly string[]): Promise<ReadonlySet<string>> {
+    const found = new Set<string>();
+    for (const some of inChunks(runIds)) {
+      const rows = await storage.db
+        .selectFrom('runs')
+        .select('id')
+        .where('tenant_id', '=', tenantId)
+        .where('id', 'in', some)
+        .execute();
+      for (const { id } of rows) found.add(id);
+    }
+    return found;
+  },
+  /** All spans of some traces, by trace. */
+  async heads(tenantId: string, traceIds: readonly string[]): Promise<ReadonlyMap<string, readonly SpanHead[]>> {
+    const rows = await storage.db
+      .selectFrom('external_spans')
+      .select(headColumns)
+      .where('tenant_id', '=', tenantId)
+      .where('trace_id', 'in', traceIds)
+      .execute();
+    return Map.groupBy(rows.map(headOf), ({ traceId }) => traceId);
+  },
+  /** Spans of one trace that are no part of a run. */
+  async waiting(tenantId: string, traceId: string): Promise<readonly WaitingSpan[]> {
+    const rows = await storage.db
+      .selectFrom('external_spans')
+      .selectAll()
+      .where('tenant_id', '=', tenantId)
+      .where('trace_id', '=', traceId)
+      .where('run_id', 'is', null)
+      .execute();
+    return rows.map((sealed) => {
+      const row = storage.rows.open('external_spans', tenantId, sealed);
+      const { span, labels } = JSON.parse(row.span ?? '{}') as StoredSpan;
+      return { ...headOf(row), span, owner: { userId: row.user_id, labels, ownerId: row.owner_id } };
+    });
+  },
+  /** Spans that are part of a run now, or of none (empty). What they said is in the run. */
+  async taken(tenantId: string, traceId: string, spanIds: readonly string[], runId: string): Promise<void> {
+    for (const some of inChunks(spanIds))
+      await storage.db
+        .updateTable('external_spans')
+        .set({ run_id: runId, span: null, user_id: null })
+        .where('tenant_id', '=', tenantId)
+        .where('trace_id', '=', traceId)
+        .where('span_id', 'in', some)
+        .execute();
+  },
+  /** Traces with a root that waits since before one time, or where nothing came since before another; oldest first. */
+  ready: (rootsBefore: number, othersBefore: number, limit: number) =>
+    storage.db
+      .selectFrom('external_spans')
+      .select(['tenant_id', 'trace_id'])
+      .where('run_id', 'is', null)
+      .groupBy(['tenant_id', 'trace_id'])
+      .having((eb) =>
+        eb.or([
+          eb.and([eb(eb.fn.max('is_local_root'), '=', 1), eb(eb.fn.min('received_at'), '<', rootsBefore)]),
+          eb(eb.fn.max('received_at'), '<', othersBefore),
+        ]),
+      )
+      .orderBy((eb) => eb.fn.min('received_at'))
+      .limit(limit)
+      .execute(),
+  /** Forgets which spans became runs before a time. */
+  async forget(before: number): Promise<void> {
+    await storage.db
+      .deleteFrom('external_spans')
+      .where('received_at', '<', before)
+      .where('run_id', 'is not', null)
+      .execute();
+  },
+}));
+
+export type ExternalSpanStore = StoreOf<typeof externalSpanStore>;

@@ -1,0 +1,227 @@
+import type { Clock, Timer } from '../../core/clock.ts';
+import type { Logger } from '../../core/logger.ts';
+import type { SpanKind } from '../../core/telemetry/span.ts';
+import type { Statement } from '../../db/statement.ts';
+import type { Storage } from '../../db/storage.ts';
+import { type RunJournal, type StoredSpan, sensitiveText } from '../../engine/record/index.ts';
+import type { ExternalRunRecord } from './external-run-record.ts';
+import { assembleRuns, type ExternalTree } from './external-runs.rules.ts';
+import { externalSpanStore, isLocalRoot, type SpanOwner, type WaitingSpan } from './external-spans.store.ts';
+import { traceAttributes } from './genai-spans.rules.ts';
+import type { ReceivedSpan } from './received-spans.ts';
+import { isStillWhole, lateOf, readyParts } from './span-parts.rules.ts';
+
+export interface ExternalSpansDeps {
+  readonly storage: Pick<Storage, 'transaction' | 'stores'>;
+  readonly journal: Pick<RunJournal, 'trace'>;
+  readonly record: ExternalRunRecord;
+  /** Tells of runs that are stored now: quotas have their cost. */
+  stored(tenantId: string, runId: string): void;
+  readonly settings: {
+    /** How long the spans below a root may stay away. */
+    readonly settleAfterMs: number;
+    /** How long spans wait for the one above them. */
+    readonly orphansAfterMs: number;
+    /** Null: traces are not stored. */
+    readonly maxSpansPerRun: number | null;
+    readonly recordSensitiveData: boolean;
+    readonly maxPayloadLength: number;
+  };
+  readonly log: Pick<Logger, 'error'>;
+  /** On which the processes of a store agree. */
+  readonly clock: Clock;
+  readonly newId: () => string;
+}
+
+/** Spans that came when their run had been stored, or beyond what one trace may have. */
+export interface RefusedSpans {
+  readonly late: number;
+  readonly tooMany: number;
+}
+
+// An agent that works for a day makes some thousands; a part of a trace is read and stored at once.
+export const maxSpansPerTrace = 5000;
+const tracesPerLook = 100;
+const tracesPerUnit = 100;
+const looksPerWait = 4;
+// Longer than any exporter repeats what it sent.
+const knownForMs = 24 * 3_600_000;
+const kinds: readonly SpanKind[] = ['Internal', 'Internal', 'Server', 'Client', 'Producer', 'Consumer'];
+
+const labelsOf = (owner: SpanOwner, { traceId, serviceName, runs: [root] }: ExternalTree) => {
+  const told: [string, string][] = [
+    ['source', 'otlp'],
+    ['trace', traceId],
+    ...(serviceName === null ? [] : [['service', serviceName] as [string, string]]),
+    ...(root.conversationId === null ? [] : [['conversation', root.conversationId] as [string, string]]),
+  ];
+  return {
+    ...owner.labels,
+    ...Object.fromEntries(told.map(([key, text]) => [key, text.slice(0, 256).toWellFormed()])),
+  };
+};
+
+const byStart = (a: ReceivedSpan, b: ReceivedSpan): number =>
+  a.startedAt - b.startedAt || (a.spanId < b.spanId ? -1 : 1);
+
+/** Spans of one of several trees in a part. Parents come before what is below them. */
+const spansBelow = ({ runs: [top] }: ExternalTree, spans: readonly ReceivedSpan[]): readonly ReceivedSpan[] => {
+  const inside = new Set([top.spanId]);
+  return spans.filter(({ spanId, parentSpanId }) => {
+    if (spanId !== top.spanId && !inside.has(parentSpanId ?? '')) return false;
+    inside.add(spanId);
+    return true;
+  });
+};
+
+/** Makes runs of spans: a part of a trace becomes runs when its root has come and nothing has followed for a while. */
+export const createExternalSpans = (deps: ExternalSpansDeps) => {
+  const { storage, journal, record, settings, clock, newId } = deps;
+
+  const traceOf = (tenantId: string, tree: ExternalTree, spans: readonly ReceivedSpan[]): Statement[] => {
+    const { maxSpansPerRun, recordSensitiveData } = settings;
+    if (maxSpansPerRun === null) return [];
+    const [root] = tree.runs;
+    const runOf = new Map(tree.runs.map(({ spanId, id }) => [spanId, id]));
+    const kept = [...spans].sort(byStart).slice(0, maxSpansPerRun * tree.runs.length);
+    const idOf = new Map(kept.map(({ spanId }) => [spanId, newId()]));
+    const contentOf = recordSensitiveData ? (text: string) => sensitiveText(text, settings) : null;
+    const stored = kept.map((span): StoredSpan => {
+      const runId = runOf.get(span.spanId);
+      return {
+        id: idOf.get(span.spanId) ?? '',
+        parentId: idOf.get(span.parentSpanId ?? '') ?? null,
+        spanId: span.spanId,
+        name: span.name,
+        kind: kinds[span.kind] ?? 'Internal',
+        startedAt: span.startedAt,
+        endedAt: span.endedAt,
+        status: span.isError ? 'Error' : 'Unset',
+        attributes: { ...traceAttributes(span, contentOf), ...(runId === undefined ? {} : { 'acp.run.id': runId }) },
+      };
+    });
+    const { traceId } = tree;
+    return [
+      journal.trace({
+        ...{ id: newId(), tenantId, runId: root.id, traceId },
+        ...{ startedAt: root.startedAt, endedAt: root.endedAt, spans: stored },
+      }),
+    ];
+  };
+
+  /** Stores the runs of one part, unless somebody else has or another span has come; the ids of their roots. */
+  const storePart = async (tenantId: string, part: readonly [WaitingSpan, ...WaitingSpan[]]): Promise<string[]> => {
+    const [{ span: top, owner, traceId }] = part;
+    const spans = part.map(({ span }) => span);
+    const trees = assembleRuns(tenantId, top, spans);
+    // Compiled ahead: in the unit a statement could not be.
+    const writes = trees.map((tree) => ({
+      rootId: tree.runs[0].id,
+      statements: [
+        ...record(tenantId, owner, labelsOf(owner, tree), tree),
+        ...traceOf(tenantId, tree, trees.length === 1 ? spans : spansBelow(tree, spans)),
+      ],
+    }));
+    const spanIds = part.map(({ spanId }) => spanId);
+    return storage.transaction(async (unit) => {
+      const store = unit(externalSpanStore);
+      const heads = (await store.heads(tenantId, [traceId])).get(traceId) ?? [];
+      if (!isStillWhole(part, heads)) return [];
+      const already = await store.stored(
+        tenantId,
+        writes.map(({ rootId }) => rootId),
+      );
+      const fresh = writes.filter(({ rootId }) => !already.has(rootId));
+      for (const { statements } of fresh) await unit.write(statements);
+      await store.taken(tenantId, traceId, spanIds, writes[0]?.rootId ?? '');
+      return fresh.map(({ rootId }) => rootId);
+    }, `traces:${tenantId}`);
+  };
+
+  const take = (
+    tenantId: string,
+    owner: SpanOwner,
+    traces: readonly (readonly [string, readonly ReceivedSpan[]])[],
+  ): Promise<RefusedSpans> =>
+    storage.transaction(async (unit) => {
+      const store = unit(externalSpanStore);
+      const heads = await store.heads(
+        tenantId,
+        traces.map(([traceId]) => traceId),
+      );
+      const receivedAt = clock.now();
+      const taken: ReceivedSpan[] = [];
+      let refused: RefusedSpans = { late: 0, tooMany: 0 };
+      for (const [traceId, spans] of traces) {
+        const before = heads.get(traceId) ?? [];
+        const known = new Set(before.map(({ spanId }) => spanId));
+        const fresh = spans
+          .filter(({ spanId }) => !known.has(spanId))
+          .map((span) => {
+            const { spanId, parentSpanId } = span;
+            const head = { traceId, spanId, parentSpanId, isLocalRoot: isLocalRoot(span), receivedAt, runId: null };
+            return { ...head, ownerId: owner.ownerId, span };
+          });
+        const late = lateOf(fresh, before);
+        const inTime = fresh.filter((span) => !late.has(span));
+        const fitting = inTime.slice(0, Math.max(maxSpansPerTrace - before.length, 0));
+        taken.push(...fitting.map(({ span }) => span));
+        const tooMany = inTime.length - fitting.length;
+        refused = { late: refused.late + late.size, tooMany: refused.tooMany + tooMany };
+      }
+      await store.add(tenantId, owner, taken, receivedAt);
+      return refused;
+    }, `traces:${tenantId}`);
+
+  const settleTrace = async (tenantId: string, traceId: string, now: number): Promise<void> => {
+    const waiting = await storage.stores(externalSpanStore).waiting(tenantId, traceId);
+    for (const part of readyParts(waiting, now - settings.settleAfterMs, now - settings.orphansAfterMs))
+      for (const runId of await storePart(tenantId, part)) deps.stored(tenantId, runId);
+  };
+
+  const settle = async (): Promise<void> => {
+    const store = storage.stores(externalSpanStore);
+    const now = clock.now();
+    const ready = await store.ready(now - settings.settleAfterMs, now - settings.orphansAfterMs, tracesPerLook);
+    // One that cannot be stored keeps no other from it.
+    for (const { tenant_id: tenantId, trace_id: traceId } of ready)
+      await settleTrace(tenantId, traceId, now).catch((error: unknown) =>
+        deps.log.error({ tenantId, traceId, error }, 'Spans from outside could not be made a run'),
+      );
+    await store.forget(now - knownForMs);
+  };
+
+  let looking: Timer | null = null;
+  let current: Promise<void> | null = null;
+  const look = (): Promise<void> => {
+    current ??= settle()
+      .catch((error: unknown) => deps.log.error({ error }, 'Spans from outside could not be looked through'))
+      .finally(() => {
+        current = null;
+      });
+    return current;
+  };
+  return {
+    /** Keeps spans of one tenant until they are runs. */
+    async receive(tenantId: string, owner: SpanOwner, spans: readonly ReceivedSpan[]): Promise<RefusedSpans> {
+      // Within one request, too, a span counts once.
+      const unique = new Map(spans.map((span) => [`${span.traceId}${span.spanId}`, span]));
+      const traces = [...Map.groupBy(unique.values(), ({ traceId }) => traceId)];
+      let refused: RefusedSpans = { late: 0, tooMany: 0 };
+      for (let at = 0; at < traces.length; at += tracesPerUnit) {
+        const { late, tooMany } = await take(tenantId, owner, traces.slice(at, at + tracesPerUnit));
+        refused = { late: refused.late + late, tooMany: refused.tooMany + tooMany };
+      }
+      return refused;
+    },
+    start(): void {
+      looking = clock.every(Math.max(settings.settleAfterMs / looksPerWait, 1), look);
+    },
+    async stop(): Promise<void> {
+      looking?.stop();
+      await current;
+    },
+  };
+};
+
+export type ExternalSpans = ReturnType<typeof createExternalSpans>;

@@ -1,0 +1,95 @@
+import { isRecord } from '../../contract/record.ts';
+import {
+  type AttributeValue,
+  bag,
+  clean,
+  malformed,
+  maxValueDepth,
+  millisecondsOf,
+  type RawGroup,
+  type RawSpan,
+  serviceNameOf,
+} from './received-spans.ts';
+
+type Json = Readonly<Record<string, unknown>>;
+
+const recordOf = (value: unknown): Json => {
+  if (value === undefined || value === null) return {};
+  if (!isRecord(value)) throw malformed();
+  return value;
+};
+const listOf = (value: unknown): readonly unknown[] => {
+  if (value === undefined || value === null) return [];
+  if (!Array.isArray(value)) throw malformed();
+  return value;
+};
+const textOf = (value: unknown): string => (typeof value === 'string' ? clean(value) : '');
+// Numbers of sixty-four bits are text in the JSON form of Protocol Buffers; many senders write a number.
+const numberOf = (value: unknown): number | null => {
+  const number = typeof value === 'string' && value.trim() !== '' ? Number(value) : value;
+  return typeof number === 'number' && Number.isFinite(number) ? number : null;
+};
+
+const attributeOf = (value: unknown, depth: number): AttributeValue => {
+  if (depth > maxValueDepth) return null;
+  const entry = recordOf(value);
+  if (typeof entry['stringValue'] === 'string') return clean(entry['stringValue']);
+  if (typeof entry['boolValue'] === 'boolean') return entry['boolValue'];
+  if (entry['intValue'] !== undefined) return numberOf(entry['intValue']);
+  if (entry['doubleValue'] !== undefined) return numberOf(entry['doubleValue']);
+  if (typeof entry['bytesValue'] === 'string') return clean(entry['bytesValue']);
+  if (entry['arrayValue'] !== undefined)
+    return listOf(recordOf(entry['arrayValue'])['values']).map((one) => attributeOf(one, depth + 1));
+  if (entry['kvlistValue'] !== undefined) return pairsOf(recordOf(entry['kvlistValue'])['values'], depth + 1);
+  return null;
+};
+
+const pairsOf = (value: unknown, depth: number): Record<string, AttributeValue> => {
+  const members = bag<AttributeValue>();
+  for (const pair of listOf(value)) {
+    const { key, value: inner } = recordOf(pair);
+    members[textOf(key)] = attributeOf(inner, depth);
+  }
+  return members;
+};
+
+const timeOf = (value: unknown): number => {
+  if (typeof value === 'number' && Number.isFinite(value)) return Math.floor(value / 1_000_000);
+  return typeof value === 'string' && /^\d{1,20}$/.test(value) ? millisecondsOf(value) : 0;
+};
+
+const kinds = ['', 'INTERNAL', 'SERVER', 'CLIENT', 'PRODUCER', 'CONSUMER'];
+const statuses = ['UNSET', 'OK', 'ERROR'];
+/** Enumerations are numbers in OTLP; their names, which Protocol Buffers would have, are understood as well. */
+const choiceOf = (value: unknown, prefix: string, names: readonly string[]): number =>
+  typeof value === 'number' ? value : Math.max(names.indexOf(textOf(value).replace(prefix, '')), 0);
+
+const spanOf = (value: unknown): RawSpan => {
+  const span = recordOf(value);
+  const flags = Number(span['flags'] ?? 0);
+  return {
+    // Hex, unlike all other bytes of the JSON form, in any letter case.
+    traceId: textOf(span['traceId']).toLowerCase(),
+    spanId: textOf(span['spanId']).toLowerCase(),
+    parentSpanId: textOf(span['parentSpanId']).toLowerCase(),
+    flags: Number.isSafeInteger(flags) ? flags : 0,
+    name: textOf(span['name']),
+    kind: choiceOf(span['kind'], 'SPAN_KIND_', kinds),
+    start: timeOf(span['startTimeUnixNano']),
+    end: timeOf(span['endTimeUnixNano']),
+    status: choiceOf(recordOf(span['status'])['code'], 'STATUS_CODE_', statuses),
+    attributes: pairsOf(span['attributes'], 0),
+  };
+};
+
+/** Spans of an `ExportTraceServiceRequest` in the JSON encoding of OTLP. Throws `validation-failed` for what is none. */
+export const readJsonSpans = (body: unknown): readonly RawGroup[] => {
+  if (!isRecord(body)) throw malformed();
+  return listOf(body['resourceSpans']).map((group) => {
+    const { resource, scopeSpans } = recordOf(group);
+    return {
+      serviceName: serviceNameOf(pairsOf(recordOf(resource)['attributes'], 0)),
+      spans: listOf(scopeSpans).flatMap((scope) => listOf(recordOf(scope)['spans']).map(spanOf)),
+    };
+  });
+};

@@ -1,0 +1,145 @@
+import { promisify } from 'node:util';
+import { gunzip } from 'node:zlib';
+import { BinaryWriter } from '@bufbuild/protobuf/wire';
+import { AcpError } from '../../contract/errors.ts';
+import { type FileReply, ok } from '../../contract/operation.ts';
+import type { Attribution } from '../../core/caller/attribution.ts';
+import type { RunAuthorization } from '../../core/caller/run-authorization.ts';
+import type { CallContext, Handlers } from '../../core/context.ts';
+import { parseJsonBody } from '../../core/documents/json-body.ts';
+import type { SessionAccess } from '../sessions/index.ts';
+import { runNameOf } from './external-runs.rules.ts';
+import type { SpanOwner } from './external-spans.store.ts';
+import { type ExternalSpans, maxSpansPerTrace } from './external-spans.ts';
+import { agentNameOf, keptAttributes, type RecordedContent } from './genai-spans.rules.ts';
+import { readJsonSpans } from './otlp-json.ts';
+import { readProtobufSpans } from './otlp-protobuf.ts';
+import { collected, type ReceivedSpan } from './received-spans.ts';
+import type { traceOperations } from './traces.operations.ts';
+
+export interface TraceServiceDeps {
+  readonly spans: Pick<ExternalSpans, 'receive'>;
+  readonly authorization: Pick<RunAuthorization, 'require'>;
+  readonly attribution: Attribution;
+  readonly owners: Pick<SessionAccess, 'enabled' | 'callerOwner'>;
+  readonly recordingEnabled: boolean;
+  readonly content: RecordedContent;
+  readonly maxRequestBytes: number;
+  readonly now: () => number;
+}
+
+type Encoding = 'protobuf' | 'json';
+
+/** Spans of one request; collectors send up to some eight thousand. */
+const maxSpansPerRequest = 10_000;
+const maxNameLength = 256;
+
+const unzip = promisify(gunzip);
+
+const encodingOf = (contentType: string | undefined): Encoding => {
+  const type = contentType?.split(';', 1)[0]?.trim().toLowerCase();
+  if (type === 'application/x-protobuf') return 'protobuf';
+  if (type === 'application/json') return 'json';
+  throw new AcpError('unsupported-media-type', 'The body must be application/x-protobuf or application/json.');
+};
+
+/** The limit holds for what the body becomes as well as for what was sent. */
+const expanded = async (bytes: Uint8Array, encoding: string, limit: number): Promise<Uint8Array> => {
+  if (encoding === '' || encoding === 'identity') return bytes;
+  if (encoding !== 'gzip')
+    throw new AcpError('unsupported-media-type', 'The body may be compressed with gzip, and in no other way.');
+  try {
+    return await unzip(bytes, { maxOutputLength: limit });
+  } catch (error) {
+    if ((error as NodeJS.ErrnoException).code === 'ERR_BUFFER_TOO_LARGE')
+      throw new AcpError('payload-too-large', `The body is larger than ${limit} bytes once it is unpacked.`);
+    throw new AcpError('validation-failed', 'The body is not compressed with gzip, although its header says so.', {
+      cause: error,
+    });
+  }
+};
+
+interface Refusal {
+  readonly rejectedSpans: number;
+  readonly errorMessage: string;
+}
+
+/** What was not taken, and why; null: all of it was. */
+const refusalOf = (counts: readonly (readonly [number, string])[]): Refusal | null => {
+  const told = counts.filter(([count]) => count > 0);
+  if (told.length === 0) return null;
+  return {
+    rejectedSpans: told.reduce((sum, [count]) => sum + count, 0),
+    errorMessage: `Not taken: ${told.map(([count, why]) => `${count} ${why}`).join('; ')}.`,
+  };
+};
+
+const once = async function* (bytes: Uint8Array): AsyncGenerator<Uint8Array> {
+  yield bytes;
+};
+
+const protobufReply = (refusal: Refusal | null): FileReply => {
+  const writer = new BinaryWriter();
+  if (refusal !== null) {
+    const partial = new BinaryWriter().tag(1, 0).int64(refusal.rejectedSpans);
+    writer.tag(1, 2).bytes(partial.tag(2, 2).string(refusal.errorMessage).finish());
+  }
+  const bytes = writer.finish();
+  return {
+    status: 200,
+    file: { sizeBytes: bytes.byteLength, bytes: once(bytes), dispose: async () => undefined },
+    headers: { 'content-type': 'application/x-protobuf' },
+  };
+};
+
+/** Agents that the spans may be runs of: those that are named, and what a root without a name is called. */
+const agentsOf = (spans: readonly ReceivedSpan[]): readonly string[] => [
+  ...new Set(
+    spans
+      .filter(({ attributes, parentSpanId }) => parentSpanId === null || agentNameOf(attributes) !== null)
+      .map(runNameOf),
+  ),
+];
+
+export const traceService = (deps: TraceServiceDeps): Handlers<typeof traceOperations> => {
+  const ownerOf = async (context: CallContext, agentName: string): Promise<SpanOwner> => ({
+    ...(await deps.attribution.of(context, { agentName, sessionId: null })),
+    ownerId: deps.owners.enabled ? deps.owners.callerOwner(context.principal) : null,
+  });
+  const short = (span: ReceivedSpan): ReceivedSpan => ({
+    ...span,
+    name: span.name.slice(0, maxNameLength).toWellFormed(),
+    attributes: keptAttributes(span.attributes, deps.content),
+  });
+
+  return {
+    async receive(context, { headers }) {
+      if (!deps.recordingEnabled)
+        throw new AcpError('run-recording-disabled', 'Runs of other programs are records, and recording is off.');
+      const encoding = encodingOf(headers['content-type']);
+      const sent = await context.readBody(deps.maxRequestBytes);
+      const packing = (headers['content-encoding'] ?? '').trim().toLowerCase();
+      const bytes = await expanded(sent, packing, deps.maxRequestBytes);
+      const groups = encoding === 'json' ? readJsonSpans(parseJsonBody(bytes)) : readProtobufSpans(bytes);
+      const { spans: valid, invalid } = collected(groups, deps.now());
+      const spans = valid.slice(0, maxSpansPerRequest).map(short);
+      const agents = agentsOf(spans);
+      for (const agentName of agents)
+        await deps.authorization.require(context, 'Start', {
+          ...{ resource: 'Run', agentName, sessionId: null, userId: null },
+        });
+      const owner = await ownerOf(context, agents[0] ?? 'external');
+      const { late, tooMany } = await deps.spans.receive(context.tenantId, owner, spans);
+      const refusal = refusalOf([
+        [invalid, 'without valid ids or times'],
+        [valid.length - spans.length, `beyond the ${maxSpansPerRequest} that one request may have`],
+        [late, 'whose run had ended and was stored before they came'],
+        [tooMany, `beyond the ${maxSpansPerTrace} that one trace may have`],
+      ]);
+      if (encoding === 'protobuf') return protobufReply(refusal);
+      return ok(
+        refusal === null ? {} : { partialSuccess: { ...refusal, rejectedSpans: String(refusal.rejectedSpans) } },
+      );
+    },
+  };
+};
