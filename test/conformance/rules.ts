@@ -34,20 +34,8 @@ export const areas: Readonly<Record<string, { readonly title: string; readonly r
   A2A: { title: 'Agents for other agents', rules: upTo(36) },
 };
 
-const of = (area: string, rules: readonly number[], reason: string): Readonly<Record<string, string>> =>
-  Object.fromEntries(rules.map((rule) => [`${area}-${rule}`, reason]));
-
 /** Rules that no test of this version can prove, each with its reason. None of them counts as proved. */
 export const elsewhere: Readonly<Record<string, string>> = {
-  'MCP-21': 'agents name resources in a later version',
-  ...of(
-    'MCP',
-    [36],
-    'a look keeps a list for as long as its hints say (MCP-12); nothing else of an answer is kept in this version',
-  ),
-  ...of('MCP', [38, 39], 'requests for input are answered in a later version; the capability is not declared'),
-  'MCP-40': 'tasks of servers come with a later version; the extension is not declared',
-  'AGENT-49': 'agents name resources in a later version',
   'OBS-19': 'the trace is one row in the commit that closes the run; a limit of spans keeps it small',
   'OBS-25': 'mounting as a library comes with a later version',
   'OBS-30': 'needs a part that cannot be read, which no caller can bring about',
