@@ -32,6 +32,9 @@ instructions: |
   Be brief.
   Be kind.
 skillNames: [refunds]
+flow:
+  concurrency: { limit: 3, key: /parameters/customer }
+  priority: { key: /parameters/plan, values: { "yes": 10, "12:30": -10 }, default: 1 }
 metadata: { owner: team-a }
 ---
 kind: Skill
