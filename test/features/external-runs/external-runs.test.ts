@@ -164,6 +164,15 @@ overHttp('a part without its root waits for it longer, and becomes runs as it is
   const [run, ...rest] = await settled(app, 1, '6m');
   assert.deepEqual([run?.agentName, run?.usage?.totalTokens, rest], ['planner', 3000, []]);
 
+  // With its root, too, it waits while more of it comes.
+  const slow = planner(begin);
+  await accept(app, [slow.request, slow.agent]);
+  await app.clock.advance(6000);
+  await accept(app, [slow.first]);
+  await app.clock.advance(6000);
+  assert.equal((await externalRuns(app)).length, 1);
+  assert.equal((await settled(app, 2))[0]?.usage?.totalTokens, 1500);
+
   // Spans that name each other as parents are not kept for ever.
   const traceId = newTraceId();
   const one = span({
@@ -176,7 +185,7 @@ overHttp('a part without its root waits for it longer, and becomes runs as it is
   });
   const two = { ...span({ traceId, parent: one, from: 0, to: 1, begin }) };
   await accept(app, [{ ...one, parentSpanId: two.spanId }, two]);
-  assert.equal((await settled(app, 2, '6m')).length, 2);
+  assert.equal((await settled(app, 3, '6m')).length, 3);
 });
 
 overHttp(
@@ -235,3 +244,20 @@ overHttp(
     assert.equal((await daily(app.client))?.cost, 12);
   },
 );
+
+overHttp('spans of two owners are never one run, and each sees their own', async (open) => {
+  const app = await openTraces(open, { service: { SessionOwnership: { Enabled: true } } });
+  const clientOf = async (name: string) => {
+    const { body } = await app.client.keys.create({ body: { name, scopes: ['TracesWrite', 'RunsRead'] } });
+    return { token: body.plaintextKey, client: await app.clientFor(body.plaintextKey) };
+  };
+  const [mine, theirs] = [await clientOf('mine'), await clientOf('theirs')];
+  const { request, agent, first, last } = planner(app.clock.now() - 2000);
+  await accept(app, [request, agent, first], mine);
+  await accept(app, [last], theirs);
+  await settled(app, 2, '6m');
+  const [own, ...others] = await externalRuns(mine);
+  assert.deepEqual([own?.agentName, own?.usage?.totalTokens, others], ['planner', 1500, []]);
+  const [added, ...more] = await externalRuns(theirs);
+  assert.deepEqual([added?.agentName, added?.usage?.totalTokens, more], ['planner-service', 1500, []]);
+});
