@@ -22,6 +22,7 @@ export const standInFor = ({ name }: Pick<RemoteAgent, 'name'>): CompiledAgent =
   name,
   version: 1,
   origin: 'code',
+  savedAt: null,
   model: {
     provider,
     model: name,
