@@ -222,6 +222,27 @@ forEachDurableService('FLOW concurrency: who waits and who has a place is known 
   await ends(next, ids[2] ?? '', 'Completed');
 });
 
+forEachDurableService(
+  'FLOW JOB-45 concurrency: a run that is put back in line as its process ends has left its place, and needs one again',
+  async (open) => {
+    const { begun, calls, setup } = workshop({ concurrency: { limit: 1 } });
+    const service = { ...noPolls, AsyncRun: { MaxAttempts: 2 }, Drain: { Timeout: '1ms' } };
+    const first = await open({ ...setup, service });
+    const ids = await enqueueAll(first, [of('a'), of('b')]);
+    await begins(begun, ids.slice(0, 1));
+    await first.close();
+    const next = await open({ ...setup, agents: [], folder: first.folder, service });
+    for (let n = 1; n <= 2; n += 1) {
+      await eventually('one more is at work', () => begun.length === n + 1);
+      const states = await seen(next, ids);
+      assert.equal(states.filter((state) => state === working).length, 1, states.join());
+      calls[n]?.goOn();
+    }
+    for (const id of ids) await ends(next, id, 'Completed');
+    assert.deepEqual(begun.slice(1), ids.toReversed(), 'the one that waited has the place that was left');
+  },
+);
+
 forEachService('FLOW concurrency: another limit holds from the next run on, for those that wait, too', async (open) => {
   const { begun, calls, setup } = workshop({ concurrency: { limit: 1 } });
   const app = await open({ ...setup, service: noPolls });
