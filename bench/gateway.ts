@@ -7,7 +7,7 @@ import { setTimeout as delay } from 'node:timers/promises';
 import type { Call } from './load.ts';
 import { type Program, type Server, startAcp, startServer } from './servers.ts';
 import { measureTurns, type Side, type Turns, type TurnsOptions } from './turns.ts';
-import { acpFolder, type Answer, modelCall } from './workspace.ts';
+import { type Answer, acpFolder, modelCall } from './workspace.ts';
 
 /* A gateway of models that many use on Node: it passes requests on and stores nothing. */
 
@@ -32,7 +32,9 @@ const install = (folder: string, note: (text: string) => void): string | null =>
     execFileSync('npm', args, { cwd, stdio: ['ignore', 'ignore', 'pipe'] });
     return cwd;
   } catch (error) {
-    note(`${gatewayPackage} could not be installed: ${error instanceof Error ? error.message.split('\n')[0] : String(error)}`);
+    note(
+      `${gatewayPackage} could not be installed: ${error instanceof Error ? error.message.split('\n')[0] : String(error)}`,
+    );
     return null;
   }
 };
@@ -61,7 +63,11 @@ const startGateway = async (cwd: string): Promise<Server> => {
   const port = await freePort();
   const script = join(cwd, 'node_modules', '@portkey-ai', 'gateway', 'build', 'start-server.js');
   const command = [process.execPath, script, `--port=${port}`, '--headless'];
-  const server = await startServer('gateway', ['/bin/sh', '-c', `echo http://127.0.0.1:${port}; exec "$@"`, 'sh', ...command], cwd);
+  const server = await startServer(
+    'gateway',
+    ['/bin/sh', '-c', `echo http://127.0.0.1:${port}; exec "$@"`, 'sh', ...command],
+    cwd,
+  );
   const until = performance.now() + startTimeoutMs;
   while (!(await answers(server.url))) {
     if (performance.now() > until) throw new Error('The gateway did not start in time');

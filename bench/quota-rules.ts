@@ -21,7 +21,10 @@ export const measureQuotaRules = async (
 ): Promise<Turns[]> => {
   const sides: Side[] = [];
   for (const [index, { name, rule, settings }] of services.entries()) {
-    const server = await startAcp(program, acpFolder(folder, `quota-${index}`, simulator, settings === undefined ? {} : { settings }).cwd);
+    const server = await startAcp(
+      program,
+      acpFolder(folder, `quota-${index}`, simulator, settings === undefined ? {} : { settings }).cwd,
+    );
     await createAgents(server);
     if (rule !== null) {
       const response = await fetch(new URL('/api/quotas', server.url), {
