@@ -7,7 +7,7 @@ import { setTimeout as delay } from 'node:timers/promises';
 import type { Call } from './load.ts';
 import { type Program, type Server, startAcp, startServer } from './servers.ts';
 import { measureTurns, type Side, type Turns, type TurnsOptions } from './turns.ts';
-import { acpFolder, type Answer, modelCall } from './workspace.ts';
+import { type Answer, acpFolder, modelCall } from './workspace.ts';
 
 /* A gateway of models that many use on Node: it passes requests on and stores nothing. */
 
