@@ -1,5 +1,6 @@
 import { AcpError } from '../contract/errors.ts';
 import type { ReplyPart, TaskReading } from '../providers/a2a/task-reading.ts';
+import type { OutboundHttp } from '../providers/http/outbound.ts';
 
 /** The whole Authorization header; there is no option for it: command lines are public. */
 export const authorizationVariable = 'A2A_AUTHORIZATION';
@@ -13,7 +14,7 @@ interface Remote {
   readonly client: Awaited<ReturnType<typeof clientOf>>;
 }
 
-const clientOf = async (document: unknown, cardUrl: URL, authorization: string | null, http: Http) => {
+const clientOf = async (document: unknown, cardUrl: URL, authorization: string | null, http: OutboundHttp) => {
   const [{ readAgentCard }, { createA2aClient }] = await Promise.all([
     import('../providers/a2a/agent-card.ts'),
     import('../providers/a2a/a2a-client.ts'),
@@ -33,8 +34,6 @@ const clientOf = async (document: unknown, cardUrl: URL, authorization: string |
   });
 };
 
-type Http = ReturnType<typeof import('../providers/http/outbound.ts').createOutboundHttp>;
-
 const parsed = (text: string, origin: string): unknown => {
   try {
     return JSON.parse(text);
@@ -43,7 +42,7 @@ const parsed = (text: string, origin: string): unknown => {
   }
 };
 
-const readCard = async (url: URL, authorization: string | null, http: Http): Promise<unknown> => {
+const readCard = async (url: URL, authorization: string | null, http: OutboundHttp): Promise<unknown> => {
   const { status, body } = await http.request({
     method: 'GET',
     url,

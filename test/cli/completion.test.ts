@@ -158,7 +158,7 @@ describe('completion', () => {
     assert.deepEqual(await offered('acp runs list --status Awaiting'), ['AwaitingInput', 'AwaitingApproval']);
     assert.deepEqual(await throughBash('acp runs list --status=Fa'), ['Failed']);
     assert.deepEqual(await throughBash('acp runs list --status='), await offered('acp runs list --status '));
-    assert.deepEqual(await offered('acp runs list --kind '), ['Agent', 'Workflow', 'Eval']);
+    assert.deepEqual(await offered('acp runs list --kind '), ['Agent', 'Workflow', 'Eval', 'External']);
     assert.deepEqual(await offered('acp keys create ci --role '), ['Reader', 'Operator', 'Admin']);
     assert.deepEqual(await offered('acp keys create ci --scope Audit'), ['AuditRead']);
     assert.deepEqual(await offered('acp keys create ci --scope RunsRead --scope RunsW'), ['RunsWrite']);
