@@ -26,7 +26,14 @@ const principal: Principal = {
   permissions: null,
 };
 
-const agent = { name: 'a', version: 3, tools: new Map(), resolveParameters: () => ({}) } as unknown as CompiledAgent;
+const agent = {
+  name: 'a',
+  version: 3,
+  model: {},
+  resources: [],
+  tools: new Map(),
+  resolveParameters: () => ({}),
+} as unknown as CompiledAgent;
 
 const context = {
   requestId: 'r',
