@@ -15,8 +15,8 @@ import { needStores, startPostgres } from './postgres.mjs';
 const options = [
   '--test',
   '--test-reporter=spec',
-  // Two more than there are cores: tests that wait for a program or a time leave theirs to another.
-  `--test-concurrency=${availableParallelism() + 2}`,
+  // One more than there are cores: tests that wait for a program or a time leave theirs to another.
+  `--test-concurrency=${availableParallelism() + 1}`,
   '--test-timeout=120000',
 ];
 

@@ -3,7 +3,7 @@ import { basename } from 'node:path';
 import type { Frame } from '../../../src/contract/operation.ts';
 import { type AppSetup, forEachSharedService, type OpenApp, type TestApp } from '../../support/app.ts';
 import { testClock } from '../../support/clock.ts';
-import { eventually } from '../../support/eventually.ts';
+import { eventually, processMs } from '../../support/eventually.ts';
 import { administer, databaseUrl, disconnectAll, findPostgres } from '../../support/postgres-server.ts';
 import {
   assertWholeLog,
@@ -302,14 +302,15 @@ forEachSharedService('RUN-17 the answer of a lost run as JSON is what became of 
 const takeDatabaseAway = async ({ folder }: TestApp): Promise<() => Promise<void>> => {
   const name = basename(folder);
   const server = findPostgres() ?? assert.fail('services share a store on a server');
-  await eventually('nobody is connected', async () => {
+  const renamed = async () => {
     await disconnectAll(databaseUrl(server.url, name));
-    // Somebody may have come back in between.
+    // Somebody may have come back in between, and is waited for by the server for 5 s.
     return administer(`alter database "${name}" rename to "${name}_away"`).then(
       () => true,
       () => null,
     );
-  });
+  };
+  await eventually('nobody is connected', renamed, processMs);
   return async () => void (await administer(`alter database "${name}_away" rename to "${name}"`));
 };
 
