@@ -3,7 +3,7 @@ import { basename } from 'node:path';
 import type { Frame } from '../../../src/contract/operation.ts';
 import { type AppSetup, forEachSharedService, type OpenApp, type TestApp } from '../../support/app.ts';
 import { testClock } from '../../support/clock.ts';
-import { eventually, processMs } from '../../support/eventually.ts';
+import { eventually } from '../../support/eventually.ts';
 import { administer, databaseUrl, disconnectAll, findPostgres } from '../../support/postgres-server.ts';
 import {
   assertWholeLog,
@@ -302,15 +302,21 @@ forEachSharedService('RUN-17 the answer of a lost run as JSON is what became of 
 const takeDatabaseAway = async ({ folder }: TestApp): Promise<() => Promise<void>> => {
   const name = basename(folder);
   const server = findPostgres() ?? assert.fail('services share a store on a server');
-  const renamed = async () => {
-    await disconnectAll(databaseUrl(server.url, name));
-    // Somebody may have come back in between, and is waited for by the server for 5 s.
-    return administer(`alter database "${name}" rename to "${name}_away"`).then(
-      () => true,
-      () => null,
-    );
+  const renamed = async (): Promise<boolean> => {
+    let isOver = false;
+    // While it waits for those who are connected, up to 5 s, nobody else gets in.
+    const renaming = administer(`alter database "${name}" rename to "${name}_away"`)
+      .then(
+        () => true,
+        () => false,
+      )
+      .finally(() => {
+        isOver = true;
+      });
+    while (!isOver) await disconnectAll(databaseUrl(server.url, name));
+    return renaming;
   };
-  await eventually('nobody is connected', renamed, processMs);
+  await eventually('nobody is connected', renamed);
   return async () => void (await administer(`alter database "${name}_away" rename to "${name}"`));
 };
 
