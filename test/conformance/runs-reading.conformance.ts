@@ -125,6 +125,7 @@ rule('RUN-80 RUN-73', 'a record is a summary: nothing of what was said stands in
     'modelId',
     'modelProvider',
     'parentRunId',
+    'remoteTask',
     'replayOfRunId',
     'rootRunId',
     'sessionId',
