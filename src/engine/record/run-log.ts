@@ -8,22 +8,17 @@ import {
   type CloseResult,
   type Closing,
   type ClosingWrites,
+  type DeltaType,
   type Flight,
+  type HeldDelta,
   lastWords,
   type RefusedStart,
   type Waiter,
 } from './run-log-unit.ts';
 
-export type DeltaType = 'message.delta' | 'reasoning.delta';
 // A provider that sends a token every few milliseconds would make a frame of each. Text that follows the previous delta
 // sooner than this is held until the interval is over, so that a reader sees at most 50 frames a second per run.
 const deltaIntervalMs = 20;
-
-interface HeldDelta {
-  readonly type: DeltaType;
-  readonly messageId: string;
-  text: string;
-}
 
 /**
  * The append-only log of one executing run. Events get gapless sequences, are committed in groups, and reach
