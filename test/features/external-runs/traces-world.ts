@@ -131,8 +131,8 @@ export const failuresOf = ({ log }: Pick<TestApp, 'log'>) =>
   log.filter(({ message: text }) => text.startsWith('Spans from outside'));
 
 /** Lets the time pass in which the rest of a trace would come, and waits for its runs. */
-export const settled = async (app: TestApp, count: number, passing = '11s'): Promise<readonly RunRecord[]> => {
-  await app.clock.advance(passing === '11s' ? 11_000 : 6 * 60_000);
+export const settled = async (app: TestApp, count: number, passing = '13s'): Promise<readonly RunRecord[]> => {
+  await app.clock.advance(passing === '13s' ? 13_000 : 6 * 60_000);
   return eventually('the runs', async () => {
     const runs = await externalRuns(app);
     assert.deepEqual(failuresOf(app), []);

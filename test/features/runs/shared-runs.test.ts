@@ -302,22 +302,19 @@ forEachSharedService('RUN-17 the answer of a lost run as JSON is what became of 
 const takeDatabaseAway = async ({ folder }: TestApp): Promise<() => Promise<void>> => {
   const name = basename(folder);
   const server = findPostgres() ?? assert.fail('services share a store on a server');
+  await administer(`alter database "${name}" with allow_connections false`);
   const renamed = async (): Promise<boolean> => {
-    let isOver = false;
-    // While it waits for those who are connected, up to 5 s, nobody else gets in.
-    const renaming = administer(`alter database "${name}" rename to "${name}_away"`)
-      .then(
-        () => true,
-        () => false,
-      )
-      .finally(() => {
-        isOver = true;
-      });
-    while (!isOver) await disconnectAll(databaseUrl(server.url, name));
-    return renaming;
+    await disconnectAll(databaseUrl(server.url, name));
+    return administer(`alter database "${name}" rename to "${name}_away"`).then(
+      () => true,
+      () => false,
+    );
   };
   await eventually('nobody is connected', renamed);
-  return async () => void (await administer(`alter database "${name}_away" rename to "${name}"`));
+  return async () => {
+    await administer(`alter database "${name}_away" rename to "${name}"`);
+    await administer(`alter database "${name}" with allow_connections true`);
+  };
 };
 
 forEachSharedService(
