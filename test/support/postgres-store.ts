@@ -8,7 +8,8 @@ import { openStorage } from '../../src/db/open-storage.ts';
 import { parseConnectionString } from '../../src/db/postgres/connection-string.ts';
 import { createConnections } from '../../src/db/postgres/connections.ts';
 import { createPostgresDialect } from '../../src/db/postgres/dialect.ts';
-import { ensureSchema, migrationLock } from '../../src/db/postgres/migration-lock.ts';
+import { ensureSchema } from '../../src/db/postgres/ensure-schema.ts';
+import { migrationLock } from '../../src/db/postgres/migration-lock.ts';
 import { createStorage } from '../../src/db/storage.ts';
 import { storeOptions } from './opened-store.ts';
 import { administer, databaseUrl, dropDatabase, executeAt, findPostgres, withPostgres } from './postgres-server.ts';
@@ -69,7 +70,7 @@ const made = new Map<string, Promise<void>>();
 const make = async (folder: string, content: 'nothing' | 'tables'): Promise<void> => {
   if (content === 'nothing') {
     await administer(`create database "${databaseOf(folder)}"`);
-    await ensureSchema(parseConnectionString(urlOf(folder)), schema);
+    await withPostgres(urlOf(folder), (client) => ensureSchema(client, schema));
     return;
   }
   template ??= makeTemplate();

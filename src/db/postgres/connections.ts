@@ -3,6 +3,7 @@ import type { AcpError } from '../../contract/errors.ts';
 import { systemCode } from '../../core/files/system-code.ts';
 import { PostgresConnection, type Sending } from './connection.ts';
 import type { ServerAddress } from './connection-string.ts';
+import { ensureSchema } from './ensure-schema.ts';
 import { ConnectionLostError, NoFreeConnectionError, NotConnectedError } from './failure.ts';
 import { type HoldNote, heldQuery, isHeld, readHoldNote } from './hold-note.ts';
 import { createOutage, type Patience, reconnectMs } from './outage.ts';
@@ -237,6 +238,7 @@ export const createConnections = ({ address, most, commandTimeoutMs, failed }: C
     },
     /** What it says then; waits for a connection. */
     holdNote: (schema: string): Promise<HoldNote | null> => readHoldNote(pool, schema),
+    ensureSchema: (schema: string): Promise<void> => ensureSchema(pool, schema),
     /** Ends when the last one is given back; who closes twice is told of the same end. */
     close(): Promise<void> {
       ending ??= pool.end();

@@ -3,7 +3,6 @@ import pg from 'pg';
 import { AcpError } from '../../contract/errors.ts';
 import type { ServerAddress } from './connection-string.ts';
 import { clientConfig } from './connections.ts';
-import { classifyPostgres } from './failure.ts';
 
 // A migration may rewrite a large table. Who waits for another process longer than this is told so, and starts again.
 const longestWaitMs = 15 * 60_000;
@@ -51,19 +50,3 @@ export const migrationLock =
       await client.end();
     }
   };
-
-/** Makes the schema where it is missing: a user who may not make one can still have it. */
-export const ensureSchema = async (address: ServerAddress, schema: string): Promise<void> => {
-  const client = new pg.Client(clientConfig(address));
-  client.on('error', () => undefined);
-  await client.connect();
-  try {
-    const { rows } = await client.query('select 1 from pg_namespace where nspname = $1', [schema]);
-    if (rows.length === 0) await client.query(`create schema if not exists ${pg.escapeIdentifier(schema)}`);
-  } catch (error) {
-    // Two that start at once: the other one has made it.
-    if (classifyPostgres(error) !== 'unique-violation') throw error;
-  } finally {
-    await client.end();
-  }
-};

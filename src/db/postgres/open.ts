@@ -8,7 +8,7 @@ import { clientConfig, createConnections } from './connections.ts';
 import { createPostgresDialect } from './dialect.ts';
 import { type HoldNote, holdWords } from './hold-note.ts';
 import { connectListening } from './listening.ts';
-import { ensureSchema, migrationLock } from './migration-lock.ts';
+import { migrationLock } from './migration-lock.ts';
 import { openFailure } from './open-failure.ts';
 import { openReplica, writtenBytes } from './replica.ts';
 import { postgresCondition, watchPostgres } from './store-watch.ts';
@@ -115,7 +115,7 @@ export const openPostgres = (
     dialect,
     condition,
     address,
-    prepare: () => ensureSchema(server, schema),
+    prepare: () => connections.ensureSchema(schema),
     async refuseHeld() {
       const note = await connections.holdNote(schema);
       if (note !== null) throw new AcpError('store-unavailable', holdWords(note));

@@ -8,7 +8,7 @@ import { migrationStatus } from '../../../src/db/migrate.ts';
 import { openStorage } from '../../../src/db/open-storage.ts';
 import { eventually, inTime, processMs } from '../../support/eventually.ts';
 import { storeOptions } from '../../support/opened-store.ts';
-import { createDatabase, executeAt } from '../../support/postgres-server.ts';
+import { createDatabase, executeAt, withPostgres } from '../../support/postgres-server.ts';
 import { halfway, later } from '../migration-steps.ts';
 import { agentNames } from '../rows.ts';
 import { skip } from './opened.ts';
@@ -112,4 +112,15 @@ test('a process that is killed while it has the lock of migrations does not keep
   assert.deepEqual((await inTime('the other one goes on', ended, processMs))[0], 0);
   const storage = await database.open();
   assert.deepEqual(await agentNames(storage.db), complete);
+});
+
+test('a process with nothing to migrate waits for nobody who has the lock of migrations', { skip }, async (t) => {
+  const database = await openDatabase(t);
+  await database.open();
+  await withPostgres(database.url, async (other) => {
+    await other.query('begin');
+    await other.query('select pg_advisory_xact_lock(hashtextextended($1, 0))', ['acp migrations of service']);
+    const storage = await inTime('a second process opens the store', database.open(), processMs);
+    assert.deepEqual(await agentNames(storage.db), complete);
+  });
 });
