@@ -11,8 +11,15 @@ const testFile = /\.test\.tsx?$/;
 const ownProcess = /^\/\/ A process of its own: \S/m;
 /** What a process takes: fewer processes load less, more of them end more evenly. */
 const groupBytes = 120_000;
-/** Their tests start programs and wait for them: begun first, they are not what everybody waits for at the end. */
-const first = ['test/e2e/', 'test/cli/', 'test/tui/'];
+/**
+ * Their tests start programs and wait for them. They are begun among those that compute, which have the processor
+ * meanwhile, and none of them is begun at the end, where everybody would wait for it.
+ */
+const waiting = ['test/fleet/', 'test/e2e/', 'test/cli/', 'test/tui/'];
+/** A byte of them takes longer. */
+const waitingGroupBytes = 40_000;
+/** How much of all else has been begun when the last of them is. */
+const waitingShare = 0.8;
 /**
  * Their units of work on PostgreSQL have effects beside their stores, or say something: each loses its first attempt, as if
  * another transaction had been in the way (`ACP_REPEAT_UNITS`, decision 148).
@@ -28,31 +35,63 @@ export const testFilesBelow = (root, folder) =>
 
 const isRepeated = (file) => repeated.some((folder) => file.startsWith(folder));
 
-const rank = (file) => {
-  if (isRepeated(file)) return first.length;
-  const position = first.findIndex((folder) => file.startsWith(folder));
-  return position < 0 ? first.length + 1 : position;
+/** Files of the same rank may share a process. */
+const rankOf = (file) => {
+  const position = waiting.findIndex((folder) => file.startsWith(folder));
+  if (position >= 0) return position;
+  return isRepeated(file) ? waiting.length : waiting.length + 1;
 };
 
-/** The files of each process; in the order in which they are started. */
-export const groupFiles = (root, files) => {
+const together = (root, files) => {
   const groups = [];
   let open = null;
-  for (const file of [...files].sort((left, right) => rank(left) - rank(right))) {
+  for (const file of [...files].sort((left, right) => rankOf(left) - rankOf(right))) {
     const path = join(root, file);
+    const rank = rankOf(file);
+    const { size } = statSync(path);
     if (ownProcess.test(readFileSync(path, 'utf8'))) {
-      groups.push([file]);
+      groups.push({ rank, bytes: size, files: [file] });
       continue;
     }
-    const { size } = statSync(path);
-    if (open === null || open.rank !== rank(file) || open.bytes + size > groupBytes) {
-      open = { rank: rank(file), bytes: 0, files: [] };
-      groups.push(open.files);
+    const most = rank < waiting.length ? waitingGroupBytes : groupBytes;
+    if (open === null || open.rank !== rank || open.bytes + size > most) {
+      open = { rank, bytes: 0, files: [] };
+      groups.push(open);
     }
     open.bytes += size;
     open.files.push(file);
   }
   return groups;
+};
+
+const bytesOf = (groups) => groups.reduce((sum, { bytes }) => sum + bytes, 0);
+
+/** Both in their own order, each begun as far as the other one is, and the first ones somewhat earlier. */
+const among = (some, others) => {
+  const share = (bytesOf(some) / Math.max(bytesOf(others), 1)) * (1 / waitingShare);
+  const mixed = [];
+  let ahead = 0;
+  let next = 0;
+  for (const group of some) {
+    mixed.push(group);
+    ahead += group.bytes;
+    while (next < others.length && ahead > 0) {
+      ahead -= others[next].bytes * share;
+      mixed.push(others[next]);
+      next += 1;
+    }
+  }
+  return [...mixed, ...others.slice(next)];
+};
+
+/** The files of each process; in the order in which they are started. */
+export const groupFiles = (root, files) => {
+  const groups = together(root, files);
+  const waits = ({ rank }) => rank < waiting.length;
+  return among(
+    groups.filter(waits),
+    groups.filter((group) => !waits(group)),
+  ).map((group) => group.files);
 };
 
 /**

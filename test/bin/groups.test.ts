@@ -57,6 +57,19 @@ test('each test file is in one group, and one that asks for a process of its own
   ]);
 });
 
+test('tests that wait for programs are begun among those that compute, and none of them at the end', (t) => {
+  const named = (folder: string, count: number, bytes: number) =>
+    Array.from({ length: count }, (_, at) => [`test/${folder}/${at}.test.ts`, 'x'.repeat(bytes)] as const);
+  const files = Object.fromEntries([...named('features', 10, 100_000), ...named('fleet', 4, 30_000)]);
+  const root = openRoot(t, files);
+  const groups = groupFiles(root, testFilesBelow(root, 'test'));
+  assert.deepEqual(groups.flat().sort(), Object.keys(files).sort());
+  assert.equal(
+    groups.map(([file]) => (file?.startsWith('test/fleet/') === true ? 'waits' : 'computes')[0]).join(''),
+    'wccwccwccwcccc',
+  );
+});
+
 test('files that share a process are suites by their path, hooks and failures included', (t) => {
   const imports = "import { after, before, test } from 'node:test';\n";
   const root = openRoot(t, {
