@@ -22,7 +22,7 @@ forEachService(
   async (open) => {
     const one = { concurrency: { limit: 1 } };
     const { begun, calls, setup } = workshop(one);
-    const [helper] = setup.agents;
+    const [helper = assert.fail('it has one')] = setup.agents;
     const app = await open({
       ...setup,
       script: [{ when: { message: 'Hello' }, reply: { text: 'Hello.' } }, ...setup.script],
@@ -116,7 +116,7 @@ forEachStore(
     const places = createFlowPlaces({ storage, wake, log, now });
     // What the store says, and what this process has read of it.
     let stopped: string | null = 'It is stopped.';
-    let read = stopped;
+    let read: string | null = stopped;
     const stops = {
       reason: () => read,
       current: () => null,
