@@ -35,7 +35,7 @@ const grounds = [
   {
     name: 'two processes on PostgreSQL',
     skip,
-    async open(host: object): Promise<World> {
+    async open(host: Readonly<Record<string, unknown>>): Promise<World> {
       const fleet = await openFleet({ ...setup, processes: 2, host });
       return { members: fleet.members, kill: (member) => fleet.end(member, 'kill'), close: fleet.close };
     },
@@ -43,7 +43,7 @@ const grounds = [
   {
     name: 'SQLite, started again',
     skip: false,
-    async open(host: object): Promise<World> {
+    async open(host: Readonly<Record<string, unknown>>): Promise<World> {
       const site = openSite({ ...setup, host });
       const members = [await site.serve()];
       return {

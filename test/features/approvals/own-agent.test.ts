@@ -42,7 +42,7 @@ forEachService(
       const { runId, status } = await runJson(client, 'helper', body);
       const { agentVersion, modelId } = await getRun(client, runId);
       assert.deepEqual([status, agentVersion, modelId], ['Completed', 1, 'any']);
-      const next = await runJson(client, 'helper', { message: 'Hi', sessionId: body.sessionId });
+      const next = await runJson(client, 'helper', { message: 'Hi', sessionId: body.sessionId ?? null });
       assert.equal((await getRun(client, next.runId)).agentVersion, 2);
     }
     assert.equal(app.done.length, 1);
