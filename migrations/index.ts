@@ -47,6 +47,7 @@ import { mcpGrants } from './0072-mcp-grants.ts';
 import { remoteAgents } from './0082-remote-agents.ts';
 import { externalSpans } from './0084-external-spans.ts';
 import { askedRequests } from './0086-asked-requests.ts';
+import { agentsOfRuns } from './0088-agents-of-runs.ts';
 import { spanCountsOfNewStore } from './dialect-parts.ts';
 
 /** Every migration in order, with the checksum of its file. A static list, because a bundle cannot scan a folder. */
@@ -99,4 +100,5 @@ export const migrations: readonly Migration[] = [
   { ...remoteAgents, checksum: '8231439145567187' },
   { ...externalSpans, checksum: '1d38d2324cd36108' },
   { ...askedRequests, checksum: '63a2998010913850' },
+  { ...agentsOfRuns, checksum: 'b53b580c236b5db8' },
 ];

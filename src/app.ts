@@ -54,6 +54,7 @@ export const createApp = async ({ config, mode, ...options }: AppOptions): Promi
       triggers,
       a2a,
       worker,
+      places,
     } = execution;
     const { ready, assertReady } = storeReadiness(opened);
     const works = mode === 'serve' && Service.Scheduling.Enabled && Service.Scheduling.RunWorker;
@@ -84,6 +85,7 @@ export const createApp = async ({ config, mode, ...options }: AppOptions): Promi
       ...base,
       now: base.storeClock.now,
       engine: runs.engine,
+      places,
       runHandlerKeys: [...Object.keys(runs.jobHandlers), agentBatchKey],
       wake,
     });

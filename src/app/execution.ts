@@ -8,7 +8,7 @@ import { exposureFeature } from '../features/exposure/index.ts';
 import { externalRunsFeature } from '../features/external-runs/index.ts';
 import { guardsFeature } from '../features/guards/index.ts';
 import { idempotencyFeature } from '../features/idempotency/index.ts';
-import { createFlowPlaces, groupedQueue, jobItemStore, jobStore } from '../features/jobs/index.ts';
+import { createFlowPlaces, createHeldJobs, groupedQueue, jobItemStore, jobStore } from '../features/jobs/index.ts';
 import { mcpServersFeature } from '../features/mcp-servers/index.ts';
 import { memoryFeature } from '../features/memory/index.ts';
 import { providerAccessFeature } from '../features/provider-access/index.ts';
@@ -38,6 +38,7 @@ export const composeExecution = async (foundation: Foundation) => {
   const jobs = storage.stores(jobStore);
   const { wake, heard } = createJobSignal();
   const places = createFlowPlaces({ storage, wake, log, now: storeClock.now });
+  const held = createHeldJobs({ ...base, jobs, places, wake, now: storeClock.now });
   const webhooks = webhooksFeature({ ...base, batch, jobs, wake, now: storeClock.now });
   const { events } = webhooks;
   const queue = webhooks.jobEnds.telling(groupedQueue(jobs, batch));
@@ -132,6 +133,7 @@ export const composeExecution = async (foundation: Foundation) => {
     ...base,
     batch,
     places,
+    held,
     shared: opened.shared,
     writes,
     events,
@@ -190,6 +192,7 @@ export const composeExecution = async (foundation: Foundation) => {
     itemRuns: runs.itemRuns,
     items,
     jobs,
+    held,
     agentExists: agents.exists,
     recordingEnabled: Service.RunRecording.Enabled,
     maxConcurrentItems: Service.Scheduling.MaxConcurrentItems,
@@ -238,6 +241,7 @@ export const composeExecution = async (foundation: Foundation) => {
     moduleJobs,
     schedules,
     wake,
+    places,
     quotas,
     sessionStore: storedSessions,
     attachments,

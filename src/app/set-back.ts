@@ -16,6 +16,11 @@ const jobsPerUnit = 500;
 // A window that was opened since the clock was set back ends by the new time.
 const heardWithinMs = 10_000;
 
+/** `move` moves the first ones behind a place, and gives that of the last; null: there are no more. */
+const inPieces = async (now: number, move: (from: JobPosition) => Promise<JobPosition | null>): Promise<void> => {
+  for (let from: JobPosition | null = { scheduledFor: now, id: '' }; from !== null; ) from = await move(from);
+};
+
 /**
  * Jobs wait for times by the clock of the store. Where that is the clock of this process, and it is set back, they would
  * wait as much longer; so they are due as much earlier then. A server's clock is kept right by whoever runs it.
@@ -29,16 +34,17 @@ export const composeSetBack = ({ storage, isShared, storeClock: clock, log, work
       await stores(setBackStore).moveWindows(now + byMs - heardWithinMs, byMs);
       await stores(setBackStore).movePlaces(byMs);
     });
-    let from: JobPosition | null = { scheduledFor: now, id: '' };
-    while (from !== null) {
-      const position: JobPosition = from;
-      from = await storage.transaction(async (stores) => {
-        const moved = await stores(setBackStore).moveJobs(position, byMs, jobsPerUnit);
+    await inPieces(now, (from) =>
+      storage.transaction((stores) => stores(setBackStore).moveWaiting(from, byMs, jobsPerUnit)),
+    );
+    await inPieces(now, (from) =>
+      storage.transaction(async (stores) => {
+        const moved = await stores(setBackStore).moveJobs(from, byMs, jobsPerUnit);
         if (moved === null) return null;
         await jobsMoved(stores, moved.ids, byMs);
         return moved.last;
-      });
-    }
+      }),
+    );
     worker.told(null);
   };
 

@@ -58,6 +58,8 @@ export interface RunRow {
   door: string | null;
   /** RemoteTask as JSON: what of the run another system does; null: nothing. */
   remote_task: string | null;
+  /** When its version of its agent was saved; 0: an agent of code. Null: not known. */
+  agent_saved_at: number | null;
 }
 
 export interface RunEventRow {

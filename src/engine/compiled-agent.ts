@@ -156,6 +156,12 @@ export interface CompiledAgent {
   ): string | null;
 }
 
+/** When the version was saved, as rows keep it: 0 for an agent of code, since null says there that it is not known. */
+export const storedSavedAt = ({ savedAt }: Pick<CompiledAgent, 'savedAt'>): number => savedAt ?? 0;
+/** The same as `compileVersion` takes it. */
+export const readSavedAt = (stored: number | null): number | null | undefined =>
+  stored === null ? undefined : stored || null;
+
 export type CompiledTool =
   | { readonly kind: 'tool'; readonly tool: RegisteredTool }
   | { readonly kind: 'agent'; readonly agentName: string };

@@ -188,6 +188,8 @@ export const createJobWorker = (ports: WorkerPorts, options: JobWorkerOptions) =
       log.error({ jobId: job.id, tenantId: job.tenantId }, 'The last attempt of a job was lost');
       telemetry.lost(job);
       await ports.lost?.(job);
+      // The sweep of this poll may have looked before the job had ended.
+      if (job.needsPlace === true) await ports.places?.freed(job.id);
     }
   };
 

@@ -1,4 +1,6 @@
 import assert from 'node:assert/strict';
+import { mkdirSync, writeFileSync } from 'node:fs';
+import { join } from 'node:path';
 import { describe, test } from 'node:test';
 import { setTimeout as pause } from 'node:timers/promises';
 import { Webhook } from 'standardwebhooks';
@@ -30,6 +32,13 @@ const stores = [
     },
   },
 ];
+
+/** A window of at most an hour that does not end while the test is at it. */
+const windowNow = (): { readonly window: string; readonly ms: number } => {
+  const restOf = (minutes: number): number => minutes * 60_000 - (Date.now() % (minutes * 60_000));
+  const minutes = [60, 53, 47, 41].find((length) => restOf(length) > 6 * 60_000) ?? 37;
+  return { window: `${minutes}m`, ms: minutes * 60_000 };
+};
 
 interface Job {
   readonly id: string;
@@ -163,6 +172,118 @@ for (const { name, skip, isServer, open } of stores)
         await until('the next occurrence has its job', async () => (await occurred()) === 2);
       }
       assert.ok((await jobs()).every(({ status }) => status !== 'Failed'));
+      const { code } = await service.stop();
+      assert.equal(code, 0);
+    });
+
+    test('APPR-11 FLOW rateLimit, debounce: requests expire, windows open and quiet times end by the clock of the store', {
+      timeout: 240_000,
+    }, async (t) => {
+      const { settings, drop } = await open();
+      const guarded = { name: 'guarded', description: 'Asks.', requiresApproval: true, effect: 'Read' };
+      const site = openSite({
+        service: {
+          ...(isServer ? { Persistence: settings } : {}),
+          Scheduling: { PollInterval: '1s', MaxConcurrentJobs: 8 },
+          Approvals: { DefaultExpiration: '30m', ScanInterval: '1s' },
+          Egress: { AllowPrivateNetworkTargets: true },
+        },
+        host: { Tools: ['tools'] },
+        script: [
+          { when: { message: 'ask', call: 1 }, reply: { toolCalls: [{ name: 'guarded', arguments: {} }] } },
+          { reply: { text: 'Done.' } },
+        ],
+      });
+      mkdirSync(join(site.folder, 'tools'), { recursive: true });
+      const request = { method: 'GET', url: 'http://127.0.0.1:1/' };
+      writeFileSync(
+        join(site.folder, 'tools', 'guarded.yaml'),
+        JSON.stringify({ ...guarded, inputSchema: { type: 'object' }, request }),
+      );
+      t.after(async () => {
+        await site.close();
+        await drop();
+      });
+      const clock = fakedTime(site.folder);
+      const service = await site.serve(clock.options);
+      const model = { provider: 'demo', model: 'm' };
+      const { window, ms: windowMs } = windowNow();
+      for (const agent of [
+        { name: 'clerk', toolNames: ['guarded'] },
+        { name: 'limited', flow: { rateLimit: { limit: 1, window } } },
+        { name: 'quiet', flow: { debounce: { window: '30m' } } },
+      ]) {
+        const answer = await call(`${service.url}/api/agents`, { body: { ...agent, model } });
+        assert.equal(answer.status, 201, answer.text);
+      }
+      const enqueue = async (agent: string, body: object): Promise<string> => {
+        const headers = { prefer: 'respond-async' };
+        const answer = await call(`${service.url}/api/agents/${agent}/run`, { body, headers });
+        assert.equal(answer.status, 202, answer.text);
+        return answer.json<{ runId: string }>().runId;
+      };
+      const jobOf = async (id: string) =>
+        (await call(`${service.url}/api/jobs/${id}`)).json<{
+          job: { status: string; errorCode: string | null; scheduledFor: string };
+        }>().job;
+      const hasStatus = (id: string, status: string) =>
+        until(`${id} is ${status}`, async () => (await jobOf(id)).status === status);
+      const limited = async (): Promise<string> => {
+        const id = await enqueue('limited', { message: 'Hi' });
+        await until('it has ended', async () => ['Completed', 'Canceled'].includes((await jobOf(id)).status));
+        return (await jobOf(id)).errorCode ?? 'let in';
+      };
+      /** The requests that people can decide. */
+      const pending = async (): Promise<string[]> =>
+        (await call(`${service.url}/api/approvals/pending`))
+          .json<{ id: string; sessionId: string }[]>()
+          .map((row) => row.sessionId);
+      const ask = async (sessionId: string): Promise<void> => {
+        await enqueue('clerk', { message: 'ask', sessionId });
+        await until('somebody is asked', async () => (await pending()).includes(sessionId));
+      };
+      const over = 'flow-rate-limited';
+
+      await ask('first');
+      assert.deepEqual([await limited(), await limited()], ['let in', over]);
+      const quiet = await enqueue('quiet', { message: 'Hi' });
+      assert.equal((await jobOf(quiet)).errorCode, 'flow-debounced');
+
+      // Forward: of a store that has its process's clock all of it is over, of a server's nothing.
+      clock.set(hour);
+      if (isServer) {
+        await pause(3000);
+        assert.deepEqual([(await pending()).includes('first'), await limited()], [true, over]);
+        assert.equal((await jobOf(quiet)).errorCode, 'flow-debounced');
+      } else {
+        await until('the request has expired', async () => !(await pending()).includes('first'));
+        await hasStatus(quiet, 'Completed');
+        assert.deepEqual([await limited(), await limited()], ['let in', over]);
+      }
+      await ask('second');
+      const next = await enqueue('quiet', { message: 'Hi' });
+      // The process has seen its clock set forward: else it would not know that it is set back.
+      await pause(5000);
+
+      clock.set(0);
+      if (!isServer)
+        await until('the quiet time ends as much earlier', async () => {
+          const leftMs = Date.parse((await jobOf(next)).scheduledFor) - Date.now();
+          return leftMs > 25 * 60_000 && leftMs < 31 * 60_000;
+        });
+      await pause(2000);
+      assert.equal(await limited(), over, 'the window that was taken is none that opens again');
+      assert.equal((await jobOf(next)).errorCode, 'flow-debounced', 'it is not let in early');
+      assert.ok((await pending()).includes('second'), 'who was asked may answer');
+      assert.equal((await pending()).includes('first'), isServer, 'what has expired stays so');
+
+      if (!isServer) {
+        clock.set(2 * hour);
+        await until('the request has expired', async () => (await pending()).length === 0);
+        await hasStatus(next, 'Completed');
+        assert.equal(await limited(), 'let in');
+      }
+      assert.ok(windowMs <= hour * 1000);
       const { code } = await service.stop();
       assert.equal(code, 0);
     });

@@ -5,31 +5,42 @@ import { isJson } from './json-depth.ts';
 
 /** Deeper than any definition or message, shallow enough that no recursive walk over a body is a risk. */
 const maxDepth = 64;
+/** More than the largest batch has; as objects they take many times the room of their text, and are walked over several times. */
+const maxValues = 1_000_000;
 const quote = 0x22;
 const backslash = 0x5c;
+const comma = 0x2c;
 
-/** True when brackets outside strings nest deeper than allowed. Bytes suffice: UTF-8 never hides an ASCII byte. */
-const nestsTooDeep = (bytes: Uint8Array): boolean => {
-  let depth = 0;
-  let inString = false;
-  for (let at = 0; at < bytes.length; at += 1) {
-    const byte = bytes[at];
-    if (inString) {
-      if (byte === backslash) at += 1;
-      else if (byte === quote) inString = false;
-    } else if (byte === quote) inString = true;
-    else if (byte === 0x5b || byte === 0x7b) {
-      depth += 1;
-      if (depth > maxDepth) return true;
-    } else if (byte === 0x5d || byte === 0x7d) depth -= 1;
-  }
-  return false;
+/** Where the string that begins at `start` ends. Bytes suffice, here and below: UTF-8 never hides an ASCII byte. */
+const endOfString = (bytes: Uint8Array, start: number): number => {
+  let at = start + 1;
+  while (at < bytes.length && bytes[at] !== quote) at += bytes[at] === backslash ? 2 : 1;
+  return at;
 };
 
-/** Parses a JSON body strictly: UTF-8 only, bounded depth, no member that could reach a prototype. */
+/** Why a body is not even parsed, by its brackets and commas outside strings; null: it is. */
+const shapeProblem = (bytes: Uint8Array): string | null => {
+  let depth = 0;
+  let values = 1;
+  for (let at = 0; at < bytes.length; at += 1) {
+    const byte = bytes[at];
+    if (byte === quote) at = endOfString(bytes, at);
+    else if (byte === comma) values += 1;
+    else if (byte === 0x5b || byte === 0x7b) {
+      depth += 1;
+      values += 1;
+    } else if (byte === 0x5d || byte === 0x7d) depth -= 1;
+    if (depth > maxDepth) return `nests deeper than ${maxDepth} levels`;
+    if (values > maxValues) return `has more than ${maxValues} values`;
+  }
+  return null;
+};
+
+/** Parses a JSON body strictly: UTF-8 only, bounded depth and number of values, no member that could reach a prototype. */
 export const parseJsonBody = (bytes: Uint8Array): unknown => {
   if (!isUtf8(bytes)) throw new AcpError('malformed-json', 'The body is not valid UTF-8.');
-  if (nestsTooDeep(bytes)) throw new AcpError('validation-failed', `The body nests deeper than ${maxDepth} levels.`);
+  const problem = shapeProblem(bytes);
+  if (problem !== null) throw new AcpError('validation-failed', `The body ${problem}.`);
   const text = Buffer.from(bytes.buffer, bytes.byteOffset, bytes.byteLength).toString('utf8');
   try {
     return parse(text, { protoAction: 'error', constructorAction: 'error' });

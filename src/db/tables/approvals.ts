@@ -69,6 +69,10 @@ export interface SessionRequestRow {
   position: number;
   /** Sealed JSON of a question that a remote tool asks; null for others, and once it is answered. */
   asked: string | null;
+  /** Of the agent in which the turn paused; null: an earlier version of the service has paused it. */
+  agent_version: number | null;
+  /** When that version was saved; 0: an agent of code. */
+  agent_saved_at: number | null;
   created_at: number;
 }
 

@@ -1,4 +1,5 @@
 import type { ActiveRun } from '../active-run.ts';
+import { storedSavedAt } from '../compiled-agent.ts';
 import {
   type AttachmentReference,
   attachmentsIn,
@@ -26,6 +27,7 @@ export const openedRow = (
     agentName: plan.agent.name,
     // Which version a run in line takes is known when its turn comes.
     agentVersion: status === 'Queued' ? null : plan.agent.version,
+    agentSavedAt: status === 'Queued' ? null : storedSavedAt(plan.agent),
     status,
     modelProvider: status === 'Queued' ? null : run.target.provider.name,
     modelId: status === 'Queued' ? null : run.target.model,

@@ -35,6 +35,8 @@ export interface OpenedRun {
   readonly kind?: RecordedKind;
   readonly agentName: string;
   readonly agentVersion: number | null;
+  /** When that version was saved, 0: an agent of code. Default: not known. */
+  readonly agentSavedAt?: number | null;
   readonly status: 'Queued' | 'Running';
   readonly modelProvider: string | null;
   readonly modelId: string | null;

@@ -2,6 +2,7 @@ import { canonicalJson } from '../../core/documents/canonical-json.ts';
 import { isoTimeOrNull } from '../../core/iso-time.ts';
 import type { Statement } from '../../db/statement.ts';
 import type { ActiveRun, RunPlan } from '../../engine/active-run.ts';
+import { storedSavedAt } from '../../engine/compiled-agent.ts';
 import type { Pause, WaitingCall } from '../../engine/control/index.ts';
 import type { PauseJournal } from '../../engine/lifecycle/index.ts';
 import { askedText, type SessionRequestStore } from '../sessions/index.ts';
@@ -38,6 +39,8 @@ export const createPauseJournal = (deps: PausedRunDeps): PauseJournal => {
       state: 'Open',
       idempotency_key: waiting.idempotencyKey,
       position,
+      agent_version: run.plan.agent.version,
+      agent_saved_at: storedSavedAt(run.plan.agent),
       asked: waiting.asked === undefined ? null : askedText(waiting.asked.question.key, waiting.asked.state),
       created_at: now,
     });

@@ -13,6 +13,7 @@ import {
   type QueuedJob,
 } from '../../scheduler/job-queue.ts';
 import {
+  type HeldJobs,
   itemPages,
   itemsOutcome,
   type JobItem,
@@ -32,6 +33,7 @@ export interface AgentBatchDeps {
   readonly itemRuns: Pick<ItemRuns, 'earlierEnd'>;
   readonly items: JobItemStore;
   readonly jobs: Pick<JobStore, 'held'>;
+  readonly held: HeldJobs;
   readonly agentExists: (tenantId: string, name: string) => Promise<boolean>;
   readonly recordingEnabled: boolean;
   readonly lifecycle: { readonly draining: boolean };
@@ -39,9 +41,6 @@ export interface AgentBatchDeps {
   readonly log: Pick<Logger, 'error'>;
   readonly newId: () => string;
 }
-
-// Whoever lets the agent run again makes the job due.
-const heldMs = 10_000;
 
 /** Nobody in particular: a schedule was saved by somebody who may plan runs, and no person waits for them. */
 const scheduler: Principal = {
@@ -66,10 +65,10 @@ const targetGone = (agentName: string): JobResult =>
   final('target-not-found', `Agent "${agentName}" does not exist any more.`);
 
 /** What a refusal says of the whole job; null: it is about the one item. */
-const refusalOfJob = ({ code }: AcpError, agentName: string): JobResult | null => {
+const refusalOfJob = ({ code }: AcpError, job: QueuedJob, held: HeldJobs): JobResult | null => {
   if (code === 'draining') return { status: 'Released' };
-  if (code === 'emergency-stopped') return { status: 'Released', afterMs: heldMs };
-  return code === 'agent-not-found' ? targetGone(agentName) : null;
+  if (code === 'emergency-stopped') return held(job);
+  return code === 'agent-not-found' ? targetGone(job.targetName) : null;
 };
 
 /** The store cannot be written, which is no property of an item. */
@@ -166,7 +165,7 @@ const createAttempt = (deps: AgentBatchDeps, job: QueuedJob, signal: AbortSignal
     // Whatever a start says that was broken off.
     if (signal.aborted) return null;
     if (error instanceof AcpError) {
-      const ofJob = refusalOfJob(error, job.targetName);
+      const ofJob = refusalOfJob(error, job, deps.held);
       if (ofJob === null) return failedItem(error.details.runId ?? null, error.code, error.message);
       halt ??= ofJob;
       return null;

@@ -16,10 +16,15 @@ const callersOwn = (body: AgentRunRequest): readonly FieldError[] => {
   return [];
 };
 
+// Far more than a request has members. Those of a hostile one are not looked at one by one.
+const maxMembers = 1000;
+
 /** An item of a batch as the request of its run: a message, or a whole one. Else what is wrong with it, by paths in the item. */
 export const readBatchItem = (input: unknown): AgentRunRequest | readonly FieldError[] => {
   if (typeof input !== 'string' && (typeof input !== 'object' || input === null || Array.isArray(input)))
     return only('', 'must be a message or an object such as the body of a run');
+  if (typeof input === 'object' && Object.keys(input).length > maxMembers)
+    return only('', `has more than ${maxMembers} members`);
   const body = checker.normalize(typeof input === 'string' ? { message: input } : input);
   if (!checker.check(body)) return checker.errors(body);
   const request = body as AgentRunRequest;

@@ -7,6 +7,7 @@ import type { EmergencyStopRow, ToolInvocationRow } from '../../db/tables.ts';
 import type { ActiveRun } from '../../engine/active-run.ts';
 import type { LiveRuns } from '../../engine/lifecycle/index.ts';
 import type { AuditLog, ChangedEntity } from '../audit/index.ts';
+import type { FlowPlaces } from '../jobs/index.ts';
 import type { emergencyOperations } from './emergency.operations.ts';
 import type { EmergencyEffect, EmergencyResumeRequest, EmergencyStop, StoppedRun } from './emergency.schema.ts';
 import { type EmergencyStore, emergencyStore, type StopTarget } from './emergency.store.ts';
@@ -21,6 +22,7 @@ export interface EmergencyDeps {
   readonly defaultTenantId: string;
   /** Of the jobs that run agents. */
   readonly runHandlerKeys: readonly string[];
+  readonly places: Pick<FlowPlaces, 'resumed'>;
   /** Has the worker look for the jobs that were held. */
   wake(dueAt: number): void;
   readonly now: () => number;
@@ -200,6 +202,7 @@ export const emergencyService = (deps: EmergencyDeps): Handlers<typeof emergency
         resumed.push(after);
       }
       await store.makeDue(target, deps.runHandlerKeys, at);
+      await deps.places.resumed(target, deps.runHandlerKeys);
       deps.wake(at);
       const inForce = stops.list().filter((row) => covers(row, target.tenantId, target.agentName));
       return ok({ resumed, inForce: inForce.map(view) });

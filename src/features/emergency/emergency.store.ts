@@ -83,7 +83,7 @@ export const emergencyStore = defineStore((storage) => ({
       .where('attempt', '=', 0)
       .where('error_code', 'is', null)
       .where('scheduled_for', '>', now)
-      // One that needs a place is let in at its own time, which is seconds away.
+      // One that needs a place is let in by whoever gives places away.
       .where('due_at', 'is', null);
     if (tenantId !== '') held = held.where('tenant_id', '=', tenantId);
     if (agentName !== '') held = held.where('target_name', '=', agentName);

@@ -26,6 +26,12 @@ export interface NeededPlaces {
   readonly now: number;
 }
 
+/** Whose jobs; empty: those of every tenant, of every agent. */
+export interface StoppedAgents {
+  readonly tenantId: string;
+  readonly agentName: string;
+}
+
 /** Jobs that have got their places. */
 export interface LetIn {
   readonly jobIds: readonly string[];
@@ -199,6 +205,30 @@ export const flowPlaceStore = defineStore(({ db }) => {
       const all = together(letIn);
       if (!hasEnded && state === placeStates.waits && !all.jobIds.includes(jobId)) await explain(jobId);
       return all;
+    },
+    /**
+     * Jobs of these agents that were put off while they were stopped are due now, as far as their places let them. Those that
+     * wait for a window say so, and those that were tried before have a pause of their own.
+     */
+    async bringForward({ tenantId, agentName }: StoppedAgents, handlerKeys: readonly string[], now: number) {
+      let held = db
+        .selectFrom('jobs')
+        .select('id')
+        .where('status', '=', 'Pending')
+        .where('handler_key', 'in', handlerKeys)
+        .where('attempt', '=', 0)
+        .where('error_code', 'is', null)
+        .where('scheduled_for', '=', outOfReach)
+        .where('due_at', '>', now);
+      if (tenantId !== '') held = held.where('tenant_id', '=', tenantId);
+      if (agentName !== '') held = held.where('target_name', '=', agentName);
+      await db
+        .updateTable('flow_places')
+        .set({ due_at: now })
+        .where('state', '=', placeStates.later)
+        .where('job_id', 'in', held)
+        .execute();
+      await db.updateTable('jobs').set({ due_at: now }).where('id', 'in', held).execute();
     },
     /** Jobs whose time has come, and those that have ended, or gone back in line, without a word of it here. */
     async unsettled(now: number, most: number): Promise<readonly string[]> {

@@ -26,6 +26,7 @@ export { forgetting } from './flow-forgetting.ts';
 export { flowPlaceStore } from './flow-places.store.ts';
 export { createFlowPlaces, type FlowPlaces } from './flow-places.ts';
 export { groupedQueue } from './grouped-queue.ts';
+export { createHeldJobs, dueNow, type HeldJobDeps, type HeldJobs } from './held-jobs.ts';
 export { itemPages } from './item-pages.ts';
 export { itemsOutcome } from './items-outcome.ts';
 export { type JobItem, type JobItemEnd, type JobItemStore, jobItemStore } from './job-items.store.ts';

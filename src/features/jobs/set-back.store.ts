@@ -53,6 +53,32 @@ export const setBackStore = defineStore((storage) => ({
       .where('state', '=', placeStates.later)
       .execute();
   },
+  /** The same for some of those that wait for a place alone: they keep their order, before whoever comes by the new time. */
+  async moveWaiting({ scheduledFor, id }: JobPosition, byMs: number, most: number): Promise<JobPosition | null> {
+    const found = await storage.db
+      .selectFrom('flow_places')
+      .select(['job_id', 'due_at'])
+      .where('state', '=', placeStates.waits)
+      .where((eb) => eb(eb.refTuple('due_at', 'job_id'), '>', eb.tuple(scheduledFor, id)))
+      .orderBy('due_at')
+      .orderBy('job_id')
+      .limit(most)
+      .execute();
+    const last = found.at(-1);
+    if (last === undefined) return null;
+    const ids = [...new Set(found.map((row) => row.job_id))];
+    await storage.db
+      .updateTable('flow_places')
+      .set((eb) => ({ due_at: eb('due_at', '-', byMs) }))
+      .where('job_id', 'in', ids)
+      .execute();
+    await storage.db
+      .updateTable('jobs')
+      .set((eb) => ({ due_at: eb('due_at', '-', byMs) }))
+      .where('id', 'in', ids)
+      .execute();
+    return { scheduledFor: last.due_at, id: last.job_id };
+  },
   /** Has the windows that end after this time do so as much earlier. */
   async moveWindows(endAfter: number, byMs: number): Promise<void> {
     await storage.db

@@ -4,7 +4,7 @@ import type { CallContext } from '../../core/context.ts';
 import { isoTime } from '../../core/iso-time.ts';
 import type { RunRow } from '../../db/tables.ts';
 import type { ActiveRun } from '../../engine/active-run.ts';
-import type { AgentSource, CompiledAgent } from '../../engine/compiled-agent.ts';
+import { type AgentSource, type CompiledAgent, readSavedAt } from '../../engine/compiled-agent.ts';
 import type { ExposedRuns } from '../exposure/index.ts';
 import { agentFailure, agentResult, type RunFile } from './agent-results.ts';
 import type { McpTelemetry } from './mcp-telemetry.ts';
@@ -39,10 +39,10 @@ export const createMcpTasks = (deps: McpTaskDeps) => {
     pollIntervalMs,
   });
 
-  /** The agent as the run had it; null where it is gone. */
-  const agentOf = ({ tenant_id, agent_name, agent_version }: RunRow): Promise<CompiledAgent | null> =>
+  /** The agent as the run had it; null where it is gone, whoever has its name by now. */
+  const agentOf = ({ tenant_id, agent_name, agent_version, agent_saved_at }: RunRow): Promise<CompiledAgent | null> =>
     deps.agents
-      .compileVersion(tenant_id, agent_name, agent_version ?? 0)
+      .compileVersion(tenant_id, agent_name, agent_version ?? 0, readSavedAt(agent_saved_at))
       // Its answer is told as text.
       .catch(() => null);
 

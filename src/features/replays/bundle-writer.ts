@@ -110,21 +110,26 @@ interface RunAgent {
 const findAgent = async (
   deps: BundleDeps,
   tenantId: string,
-  { agentName: name, agentVersion }: AgentUsed,
+  { agentName: name, agentVersion, agentSavedAt }: AgentUsed,
 ): Promise<RunAgent> => {
   const current = await orNull(deps.variants.find(tenantId, name, null));
   // Agents of code have one version, which is always the current one.
   const version = current?.agent.origin === 'code' ? null : agentVersion;
   const change = { version, modelProvider: null, modelId: null };
+  const variant = version === null ? current : await orNull(deps.variants.find(tenantId, name, version));
+  const savedAt = variant?.agent.origin === 'database' ? variant.agent.updatedAt : 0;
+  // Another agent that has its name by now.
+  if (agentSavedAt !== null && savedAt !== agentSavedAt) return { variant: null, agent: null };
   return {
-    variant: version === null ? current : await orNull(deps.variants.find(tenantId, name, version)),
+    variant,
     agent: await orNull(deps.variants.compile(tenantId, name, change)),
   };
 };
 
-type AgentUsed = Pick<TreeMember, 'agentName' | 'agentVersion'>;
+type AgentUsed = Pick<TreeMember, 'agentName' | 'agentVersion' | 'agentSavedAt'>;
 
-const agentKey = ({ agentName, agentVersion }: AgentUsed): string => `${agentName}@${agentVersion}`;
+const agentKey = ({ agentName, agentVersion, agentSavedAt }: AgentUsed): string =>
+  `${agentName}@${agentVersion}@${agentSavedAt}`;
 
 const compiledStart = (
   agent: CompiledAgent,

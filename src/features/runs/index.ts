@@ -21,7 +21,7 @@ import type { ModelProviders } from '../../providers/models/index.ts';
 import type { ProviderAccess } from '../../providers/models/provider-access.ts';
 import type { QueuedJob } from '../../scheduler/job-queue.ts';
 import type { RunAttachmentPort } from '../attachments/index.ts';
-import { type FlowPlaces, flowStore, type JobStore, laneFlows } from '../jobs/index.ts';
+import { type FlowPlaces, flowStore, type HeldJobs, type JobStore, laneFlows } from '../jobs/index.ts';
 import type { ActiveQuotas } from '../quotas/index.ts';
 import type { QueuedPlaces, SessionsFeature } from '../sessions/index.ts';
 import type { WebhookEvents } from '../webhooks/index.ts';
@@ -106,6 +106,8 @@ export interface RunsDeps extends Pick<LaunchDeps, 'lifecycle' | 'stops'> {
   readonly telemetry: Telemetry;
   /** Has a worker look for jobs that are due since then. */
   readonly places: FlowPlaces;
+  /** What becomes of jobs whose agent is stopped. */
+  readonly held: HeldJobs;
   readonly wake: (dueAt: number) => void;
   readonly clock: Clock;
   /** Of what processes that share the store agree on. */

@@ -63,6 +63,7 @@ const openRow = (run: OpenedRun, quotaDay: string | null) => ({
   quota_day: quotaDay,
   door: run.door ?? null,
   remote_task: run.remoteTask ?? null,
+  agent_saved_at: run.agentSavedAt ?? null,
 });
 
 const closeRow = ({ usage, error, ...run }: ClosedRun, currency: string | null) => ({
@@ -151,6 +152,7 @@ export const createRunJournal = (currency: string | null, counters: RunCounters 
         set: {
           started_at: run.startedAt,
           agent_version: run.agentVersion,
+          agent_saved_at: run.agentSavedAt ?? null,
           model_provider: run.modelProvider,
           model_id: run.modelId,
           is_streaming: flag(run.isStreaming),

@@ -12,7 +12,7 @@ import {
   type QueuedJob,
   waitFor,
 } from '../../scheduler/job-queue.ts';
-import type { FlowPlaces, JobStore } from '../jobs/index.ts';
+import { dueNow, type FlowPlaces, type HeldJobs, type JobStore } from '../jobs/index.ts';
 import type { QueuedPlaces, SessionPlaces } from '../sessions/index.ts';
 import type { DetachedRuns } from './detached-runs.ts';
 import { type ContinuationPayload, continuationKey, type Launch } from './launch/index.ts';
@@ -31,6 +31,7 @@ interface RunJobDeps {
   readonly detached: Pick<DetachedRuns, 'close'>;
   readonly lost: Pick<LostRuns, 'loseDescendants'>;
   readonly places: Pick<FlowPlaces, 'freed'>;
+  readonly held: HeldJobs;
   readonly wake: (dueAt: number) => void;
   readonly log: { error(fields: Readonly<Record<string, unknown>>, message: string): void };
   readonly now: () => number;
@@ -38,9 +39,6 @@ interface RunJobDeps {
 
 // The end of the wait makes the job due; this covers an end that this process does not see.
 const blockedRetryMs = 10_000;
-
-// Whoever lets the agent run again makes the job due.
-const held: JobResult = { status: 'Released', afterMs: 10_000 };
 
 const failedJob = (failure: RunFailure): JobResult => ({
   status: 'Failed',
@@ -88,15 +86,8 @@ export const runJobHandler = (deps: RunJobDeps): JobHandler => {
   const waitForTurn = (job: QueuedJob, sessionId: string, why: 'Blocked' | 'NotNext'): void => {
     const wait = why === 'Blocked' ? deps.sessions.afterPause : deps.sessions.onTurn;
     wait({ tenantId: job.tenantId, sessionId, runId: job.id }, () => {
-      const at = deps.now();
-      const due = async (): Promise<void> => {
-        await deps.jobs.due(job.id, at);
-        if (job.needsPlace === true) await deps.places.freed(job.id);
-      };
-      due().then(
-        () => deps.wake(at),
-        (error: unknown) =>
-          deps.log.error({ jobId: job.id, error }, 'A run whose turn has come starts later than it could'),
+      dueNow(deps, job).catch((error: unknown) =>
+        deps.log.error({ jobId: job.id, error }, 'A run whose turn has come starts later than it could'),
       );
     });
   };
@@ -165,7 +156,7 @@ export const runJobHandler = (deps: RunJobDeps): JobHandler => {
       if (read !== null) await begin(job);
       return closeUnstarted(job, run);
     }
-    if (run === 'Held') return held;
+    if (run === 'Held') return deps.held(job);
     if (run === 'Blocked' || run === 'NotNext') {
       const released = () => (sessionId === null ? undefined : waitForTurn(job, sessionId, run));
       return { status: 'Released', afterMs: blockedRetryMs, released };

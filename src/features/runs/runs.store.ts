@@ -12,6 +12,8 @@ export interface TreeMember {
   readonly status: string;
   readonly agentName: string;
   readonly agentVersion: number | null;
+  /** As `runs.agent_saved_at`. */
+  readonly agentSavedAt: number | null;
   /** True: another system has executed it. */
   readonly isRemote: boolean;
 }
@@ -116,7 +118,7 @@ export const runStore = defineStore((storage) => {
     /** Every member of a tree, however many: by depth, then start. */
     async treeMembers(tenantId: string, rootId: string): Promise<readonly TreeMember[]> {
       const rows = await runsOf(tenantId)
-        .select(['id', 'status', 'agent_name', 'agent_version', 'remote_task'])
+        .select(['id', 'status', 'agent_name', 'agent_version', 'agent_saved_at', 'remote_task'])
         .where((eb) => eb.or([eb('id', '=', rootId), eb('root_run_id', '=', rootId)]))
         // Ids grow as runs are opened, and every run has one, while one that was canceled in line never started.
         .orderBy('depth')
@@ -127,6 +129,7 @@ export const runStore = defineStore((storage) => {
         status: row.status,
         agentName: row.agent_name,
         agentVersion: row.agent_version,
+        agentSavedAt: row.agent_saved_at,
         isRemote: row.remote_task !== null,
       }));
     },

@@ -206,6 +206,38 @@ forEachDurableService(
   },
 );
 
+forEachSharedService(
+  'FLOW JOB-31 concurrency: the look that finds that a lease is gone lets the next of its key in',
+  async (open) => {
+    const { begun, calls, setup } = workshop({ concurrency: { limit: 1 } });
+    const attempts = { AsyncRun: { MaxAttempts: 1 } };
+    const first = await open({ ...setup, service: { ...queueOnly, ...attempts }, ...standing() });
+    const ids = await enqueueAll(first, [of('a'), of('b')]);
+    const [gone = '', next = ''] = ids;
+    await first.store
+      .open()
+      .stores(jobStore)
+      .claim('gone', at, at + 60_000, 10, anyJob);
+    const clock = testClock({ at: at + 120_000 });
+    const other = await open({
+      ...setup,
+      agents: [],
+      folder: first.folder,
+      service: { ...noPolls, ...attempts },
+      clock,
+    });
+    for (let looks = 0; (await jobOf(other, gone)).completedAt === null; looks += 1) {
+      assert.deepEqual(await seen(other, [next]), [held]);
+      assert.ok(looks < 5);
+      await clock.jump(3_600_000);
+    }
+    assert.deepEqual(await seen(other, [gone]), ['Failed lease-expired']);
+    await begins(begun, [next]);
+    calls[0]?.goOn();
+    await ends(other, next, 'Completed');
+  },
+);
+
 forEachDurableService('FLOW concurrency: who waits and who has a place is known after a restart', async (open) => {
   const { begun, calls, setup } = workshop({ concurrency: { limit: 1 } });
   const first = await open({ ...setup, service: queueOnly });

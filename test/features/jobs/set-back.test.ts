@@ -3,7 +3,8 @@ import { forEachOwnedService, type TestApp } from '../../support/app.ts';
 import { eventually } from '../../support/eventually.ts';
 import { enqueue } from '../runs/run-calls.ts';
 import { deliveriesOf, newest, receiver, save, sendTest, webhookSetup } from '../webhooks/webhook-world.ts';
-import { jobOf } from './flow-world.ts';
+import { begins, noPolls, of, workshop } from './flow-workshop.ts';
+import { enqueueAll, jobOf, seen } from './flow-world.ts';
 
 const minute = 60_000;
 const hour = 60 * minute;
@@ -72,6 +73,30 @@ forEachOwnedService('FLOW throttle: windows end as much earlier as the clock was
   await ended(app, second);
   await ended(app, third);
 });
+
+forEachOwnedService(
+  'FLOW concurrency: who waited for a place before the clock was set back has it next, before those that came after',
+  async (open) => {
+    const { begun, calls, setup } = workshop({ concurrency: { limit: 1 } });
+    const app = await open({ ...setup, service: noPolls });
+    const ids = await enqueueAll(app, [of('a'), of('b'), of('c')]);
+    await begins(begun, ids.slice(0, 1));
+    const { scheduledFor } = await jobOf(app, ids[1] ?? '');
+    app.clock.setBack(hour);
+    await app.clock.advance(noticed);
+    const earlier = Date.parse(scheduledFor) - Date.parse((await jobOf(app, ids[1] ?? '')).scheduledFor);
+    // By how much it was set is measured, to the millisecond.
+    assert.ok(Math.abs(earlier - hour) < 1000, String(earlier));
+    ids.push(...(await enqueueAll(app, [of('d')])));
+    const held = 'Pending flow-concurrency';
+    assert.deepEqual(await seen(app, ids), ['Running null', held, held, held]);
+    for (let n = 1; n <= ids.length; n += 1) {
+      await begins(begun, ids.slice(0, n));
+      calls[n - 1]?.goOn();
+    }
+    await ended(app, ids[3] ?? '');
+  },
+);
 
 for (const [what, change] of [
   ['little', (app: TestApp) => app.clock.setBack(900)],

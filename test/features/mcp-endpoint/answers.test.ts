@@ -2,8 +2,9 @@ import assert from 'node:assert/strict';
 import { test } from 'node:test';
 import type { ToolDefinition } from '../../../src/engine/tools/tool.ts';
 import { openApp, overHttp } from '../../support/app.ts';
+import { eventually } from '../../support/eventually.ts';
 import { startIssuer } from '../../support/issuer.ts';
-import { keyFor, openMcp, resultOf, stateless } from './mcp-world.ts';
+import { keyFor, openMcp, resultOf, stateless, tasksCapability } from './mcp-world.ts';
 
 const metadataPath = '/mcp/.well-known/oauth-protected-resource';
 
@@ -127,3 +128,46 @@ test('SEC-7 MCP-44 what is offered to other machines while nobody could call it 
   const idle = await openApp(t, 'in process', { token, host: remote });
   assert.deepEqual(warned(idle), [], 'nothing is offered');
 });
+
+overHttp(
+  'MCP-58 AGENT-7 the answer of a task has the format of the agent that gave it, whoever has its name by now',
+  async (open) => {
+    const model = { provider: 'demo', model: 'adder' };
+    const json = { ...model, responseFormat: { kind: 'Json' } };
+    const app = await openMcp(open, {
+      agents: [
+        { name: 'adder', model: json },
+        { name: 'teller', model },
+      ],
+      script: [{ reply: { text: '{"sum":8}', delay: '100ms' } }],
+      host: { McpServer: { Agents: ['adder', 'teller'], Tasks: { InlineWait: '0s' } } },
+    });
+    const token = await keyFor(app, 'outside');
+    const own = { token, capabilities: tasksCapability };
+    const ask = async (name: string): Promise<string> => {
+      const asked = resultOf(await stateless(app, 'tools/call', { name, arguments: { message: 'Hi' } }, own));
+      return String(asked['taskId']);
+    };
+    const outputOf = (taskId: string) =>
+      eventually('the task has its answer', async () => {
+        const { result } = resultOf(await stateless(app, 'tasks/get', { taskId }, own)) as {
+          result?: { structuredContent: Record<string, unknown> };
+        };
+        return result !== undefined && { output: result.structuredContent['output'] };
+      });
+    const [adder, teller] = [await ask('adder'), await ask('teller')];
+    const both = async () => [await outputOf(adder), await outputOf(teller)];
+    const parsed = { output: { sum: 8 } };
+    const text = { output: undefined };
+    assert.deepEqual(await both(), [parsed, text]);
+    const save = (name: string, binding: object) =>
+      app.client.agents.save({ params: { name }, body: { name, model: binding, expectedVersion: 1 } as never });
+    await save('adder', model);
+    await save('teller', json);
+    assert.deepEqual(await both(), [parsed, text], 'in the version that it had');
+    for (const name of ['adder', 'teller']) await app.client.agents.remove({ params: { name } });
+    await app.clock.jump(1000);
+    for (const name of ['adder', 'teller']) await app.client.agents.create({ body: { name, model: json } as never });
+    assert.deepEqual(await both(), [text, text], 'of one that is gone nothing is known');
+  },
+);

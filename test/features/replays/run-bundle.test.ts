@@ -304,3 +304,25 @@ forEachDurableService(
     assert.equal(text.code, 'run-not-found');
   },
 );
+
+forEachDurableService('a bundle has the agent that the run had, and none that has its name by now', async (open) => {
+  const app = await open(setup);
+  const { client } = app;
+  const params = { name: 'child' };
+  const { runId } = await runJson(client, 'child', 'Hi');
+  const model = { provider: 'demo', model: 'demo-1' };
+  const other = { ...params, model, instructions: 'Say goodbye.' };
+  await client.agents.save({ params, body: { ...other, expectedVersion: 1 } });
+  const startOf = async () => {
+    const bundle = await bundleOf(client, runId);
+    const [run] = await runsOf(bundle);
+    return run?.start;
+  };
+  const edited = await startOf();
+  assert.deepEqual([edited?.compiled?.instructions, edited?.missing], ['Say hello.', []]);
+  await client.agents.remove({ params });
+  await app.clock.jump(1000);
+  await client.agents.create({ body: other });
+  const start = await startOf();
+  assert.deepEqual([start?.compiled, start?.missing], [null, ['Version 1 of agent "child" is gone.']]);
+});

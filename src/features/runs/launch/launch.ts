@@ -6,7 +6,7 @@ import { type CompiledAgent, CompileError, compileFailure } from '../../../engin
 import type { RunEngine } from '../../../engine/lifecycle/index.ts';
 import type { QueuedJob } from '../../../scheduler/job-queue.ts';
 import { type ActiveQuotas, type Admission, lapsedAdmission } from '../../quotas/index.ts';
-import type { Placed, SessionPlaces } from '../../sessions/index.ts';
+import { hasAnswers, type Placed, type SessionPlaces } from '../../sessions/index.ts';
 import type { DetachedRuns } from '../detached-runs.ts';
 import { storedAttribution } from '../run-record.ts';
 import type { LoggedRun } from '../runs.store.ts';
@@ -92,10 +92,20 @@ export const createLaunch = (deps: LaunchDeps) => {
     return ownerId instanceof Promise ? ownerId.then((id) => ({ request, ownerId: id })) : { request, ownerId };
   };
 
-  const subjectOf = async ({ work, agentName, context, outside }: LaunchRequest): Promise<Subject> => {
+  /** The agent as it is now. Answers go on in the one that has asked: what they allow was asked for with its instructions and tools. */
+  const agentFor = async ({ agentName, context: { tenantId, trace }, body }: LaunchRequest): Promise<CompiledAgent> => {
+    const sessionId = hasAnswers(body) ? (body.sessionId ?? null) : null;
+    const isOwn = sessionId !== null && (await sessions.agentOf(tenantId, sessionId)) === agentName;
+    const paused = isOwn ? await sessions.pausedIn(tenantId, sessionId) : null;
+    if (paused === null) return deps.agents.compile(tenantId, agentName, trace);
+    return deps.agents.compileVersion(tenantId, agentName, paused.version, paused.savedAt);
+  };
+
+  const subjectOf = async (request: LaunchRequest): Promise<Subject> => {
+    const { work, outside } = request;
     if (work !== null) return work;
     try {
-      const agent = await deps.agents.compile(context.tenantId, agentName, context.trace);
+      const agent = await agentFor(request);
       return outside === undefined ? agent : outside.adjusted(agent);
     } catch (error) {
       if (error instanceof CompileError) return error;

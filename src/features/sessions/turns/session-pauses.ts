@@ -4,6 +4,7 @@ import type { CallContext } from '../../../core/context.ts';
 import { isoTime } from '../../../core/iso-time.ts';
 import { ConditionFailedError } from '../../../db/statement.ts';
 import type { SessionRequestRow } from '../../../db/tables/approvals.ts';
+import { readSavedAt } from '../../../engine/compiled-agent.ts';
 import type { ChatMessage, ContentPart, TurnResume } from '../../../engine/context/index.ts';
 import type { SessionTurn } from '../../../engine/record/index.ts';
 import type { OpenRequest } from '../sessions.schema.ts';
@@ -35,6 +36,12 @@ export interface DecidedPause {
   readonly continuationRunId: string;
   /** By request id; Expired: nobody decided in time. */
   readonly calls: ReadonlyMap<string, { readonly status: string; readonly reason: string | null }>;
+}
+
+/** What `AgentSource.compileVersion` takes, to find the agent again in which a turn paused. */
+export interface PausedVersion {
+  readonly version: number;
+  readonly savedAt: number | null | undefined;
 }
 
 /** What the start of a session's next run needs of approvals. */
@@ -195,6 +202,12 @@ export const createSessionPauses = (deps: SessionPauseDeps) => {
       };
     },
 
+    /** The version of its agent that the session's turn paused in; null: it waits for nothing, or an earlier service paused it. */
+    async pausedIn(tenantId: string, sessionId: string): Promise<PausedVersion | null> {
+      const paused = (await requests.list(tenantId, sessionId)).find(isOpen);
+      if (paused === undefined || paused.agent_version === null) return null;
+      return { version: paused.agent_version, savedAt: readSavedAt(paused.agent_saved_at) };
+    },
     /** Requests that are open, for readers of the session. */
     async open(tenantId: string, sessionId: string): Promise<readonly OpenRequest[]> {
       const rows = (await requests.list(tenantId, sessionId)).filter(isOpen);

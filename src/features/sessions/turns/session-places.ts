@@ -206,6 +206,7 @@ export const createSessionPlaces = ({ batch, turns, pauses, clock, busy }: Sessi
     agentOf: turns.agentOf,
     ownerOf: turns.ownerOf,
     open: pauses.open,
+    pausedIn: pauses.pausedIn,
     /** Refuses a run before anything is stored of it: wrong answers, an open pause, and another run where it will not wait. */
     async check({ tenantId }: CallContext, sessionId: string, body: AgentRunRequest): Promise<void> {
       await pauses.check(tenantId, sessionId, body);

@@ -1,0 +1,40 @@
+import assert from 'node:assert/strict';
+import { overHttp } from '../support/app.ts';
+
+const million = 1_000_000;
+const list = (item: string, count: number): string => `[${Array(count).fill(item).join(',')}]`;
+
+overHttp(
+  'JOB-13 a payload of a million elements is refused before it is parsed, and one of many members unread',
+  async (open) => {
+    const { url } = await open({ agents: [{ name: 'helper' }] });
+    const save = async (payload: string, end = '}') => {
+      const response = await fetch(`${url}/api/schedules/all`, {
+        method: 'PUT',
+        headers: { 'content-type': 'application/json' },
+        body: `{"handlerKey":"acp.agent-batch","targetName":"helper","payload":${payload}${end}`,
+      });
+      const { code, detail } = (await response.json()) as { code?: string; detail?: string };
+      return [response.status, code ?? null, detail ?? null];
+    };
+    const tooMany = [400, 'validation-failed', `The body has more than ${million} values.`];
+    for (const item of ['1', '{}', '"a"', '[]']) assert.deepEqual(await save(list(item, million)), tooMany, item);
+    // What is behind them is not looked at.
+    assert.deepEqual(await save(list('1', million), ' and no more JSON'), tooMany);
+    assert.deepEqual(await save(`[${list('1', million)}]`), tooMany, 'wherever they are');
+    // Those within the limit are counted by whoever takes them.
+    assert.deepEqual(await save(list('1', million / 2)), [
+      400,
+      'validation-failed',
+      'payload has 500000 elements, and at most 1000 are allowed.',
+    ]);
+    const members = Array.from({ length: 1001 }, (_, n) => `"k${n}":1`).join(',');
+    assert.deepEqual(await save(`[{${members}}]`), [
+      400,
+      'validation-failed',
+      'payload[0] has more than 1000 members.',
+    ]);
+    // What stands in a text is no value of the body.
+    assert.deepEqual(await save(`["${',[{'.repeat(million / 2)}"]`), [200, null, null]);
+  },
+);
