@@ -141,6 +141,7 @@ export const composeExecution = async (foundation: Foundation) => {
     queuedPlaces,
     jobs: queue,
     authorizer: modules.toolAuthorizer,
+    remoteTasks: remoteAgents.lostTasks,
     attachments: attachments.runs,
     resources: mcpServers.resources,
     saveAttachment: attachments.save,

@@ -1,4 +1,4 @@
-import type { ActiveRun } from '../active-run.ts';
+import { type ActiveRun, modelOf } from '../active-run.ts';
 import {
   type AttachmentReference,
   attachmentsIn,
@@ -27,8 +27,7 @@ export const openedRow = (
     // Which version a run in line takes is known when its turn comes.
     agentVersion: status === 'Queued' ? null : plan.agent.version,
     status,
-    modelProvider: status === 'Queued' ? null : run.target.provider.name,
-    modelId: status === 'Queued' ? null : run.target.model,
+    ...(status === 'Queued' ? { modelProvider: null, modelId: null } : modelOf(run)),
     isStreaming: plan.isStreaming,
     jobId: plan.job?.id ?? null,
     sessionId: run.session?.sessionId ?? plan.sessionId,
@@ -84,8 +83,7 @@ export const appendStart = (run: ActiveRun): void => {
     kind: plan.kind,
     attempt: plan.job?.attempt ?? 1,
     sessionId: run.session?.sessionId ?? plan.sessionId,
-    modelProvider: run.target.provider.name,
-    modelId: run.target.model,
+    ...modelOf(run),
     isStreaming: plan.isStreaming,
     parentRunId: plan.parent?.id ?? null,
     continuedFromRunId: plan.continuedFromRunId,
