@@ -331,11 +331,11 @@ overHttp('RET-9 an old run goes with all that hangs on it, also below it, and th
 });
 
 overHttp('without its setting the path is not there, whatever else is below it', async (open) => {
-  for (const Enabled of [false, true]) {
-    const app = await open({ host: { OpenAi: { Enabled } } });
-    const { status, body } = await postBytes(app, '{}');
-    assert.deepEqual([status, body.error.code], [404, 'unknown_url']);
-  }
+  const without = await open({ host: { OpenAi: { Enabled: false } } });
+  const { status, body } = await postBytes(without, '{}');
+  assert.deepEqual([status, body.code, body.error], [404, 'not-found', undefined]);
+  const openAi = await postBytes(await open({ host: { OpenAi: { Enabled: true } } }), '{}');
+  assert.deepEqual([openAi.status, openAi.body.error.code], [404, 'unknown_url']);
   const both = await openTraces(open, { host: { OpenAi: { Enabled: true } } });
   assert.deepEqual((await postBytes(both, '{}')).body, {});
   const models = await fetch(`${both.url}/v1/nothing`);

@@ -308,7 +308,7 @@ test('OBS-20 a call of a remote agent has a span and is measured, and counts for
     {},
     {
       host: { Metrics: { Path: '/metrics' } },
-      service: { Observability: { PersistSpans: true }, Egress: { AllowPrivateNetworkTargets: true } },
+      service: { Observability: { SuccessSampleRatio: 1 }, Egress: { AllowPrivateNetworkTargets: true } },
     },
   );
   const app = await openApp(t, 'http', setup);
@@ -335,8 +335,9 @@ test('OBS-20 a call of a remote agent has a span and is measured, and counts for
     [span?.kind, span?.status, span?.attributes['rpc.system'], span?.attributes['server.address']],
     ['Client', 'Unset', 'jsonrpc', '127.0.0.1'],
   );
-  assert.match(above?.name ?? '', /partner/);
-  assert.equal(partner.received.at(-2)?.headers['traceparent']?.includes(span?.spanId ?? 'none'), false);
+  assert.deepEqual([above?.name, above?.attributes['gen_ai.agent.name']], ['acp.run', 'partner']);
+  const sent = partner.received.find(({ method }) => method === 'POST');
+  assert.match(String(sent?.headers['traceparent']), /^00-[0-9a-f]{32}-[0-9a-f]{16}-01$/);
   const series = (await (await fetch(`${app.url}/metrics`)).text())
     .split('\n')
     .filter((line) => /^acp_a2a_(client_duration_seconds_count|card_drift)/.test(line));
