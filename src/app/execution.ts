@@ -235,6 +235,7 @@ export const composeExecution = async (foundation: Foundation) => {
   return {
     jobs,
     items,
+    content,
     externalRuns,
     moduleJobs,
     schedules,
