@@ -91,7 +91,13 @@ export const composeExecution = async (foundation: Foundation) => {
   const providerAccess = providerAccessFeature({ ...base, providers });
   const remoteAgents = remoteAgentsFeature({ ...base, now: storeClock.now });
   const tools = withRemoteAgents(hostTools.registry, remoteAgents.tools);
-  const mcpServers = mcpServersFeature({ ...base, clock: storeClock, now: storeClock.now, tools });
+  const mcpServers = mcpServersFeature({
+    ...base,
+    tokenStore: modules.mcpTokenStore,
+    clock: storeClock,
+    now: storeClock.now,
+    tools,
+  });
   const references = agentReferences(providers, tools, Service, {
     hostSkills: skills.hostSkills,
     builtInTools: (definition, enabled) => [...memory.builtInTools(definition), ...skills.tools(enabled)],

@@ -173,3 +173,25 @@ test('MCP-9 a program that the configuration names no more is no server any more
   const second = await openApp(t, 'in process', mcpSetup({ folder: first.folder }));
   await eventually('its record is gone', async () => (await second.client.mcpServers.list()).body.length === 0);
 });
+
+test('MCP-17 TOOL-3 the configuration says what a tool of a program does, over what the program says', async (t) => {
+  const effects = { about: 'Read', hang: 'Destructive' };
+  const first = await opened(t, { Command: program, Effects: effects });
+  const shown = async (app: TestApp) =>
+    Object.fromEntries(
+      (await app.client.tools.list({})).body.flatMap(({ name, effect }) =>
+        name.startsWith('local_') ? [[name.slice('local_'.length), effect]] : [],
+      ),
+    );
+  await reached(first, 'Connected');
+  const own = { child: 'External', line: 'External', lines: 'External' };
+  assert.deepEqual(await shown(first), { ...own, ...effects });
+  assert.deepEqual((await get(first.client, 'local')).effects, effects);
+  await first.close();
+  // Another configuration counts at the next start.
+  const host = { McpStdio: { local: { Command: program, Effects: { about: 'Write' } } } };
+  const second = await openApp(t, 'in process', mcpSetup({ script, folder: first.folder, host }));
+  await eventually('the new effect', async () => (await shown(second))['about'] === 'Write' || null);
+  assert.deepEqual(await shown(second), { ...own, about: 'Write', hang: 'External' });
+  await assert.rejects(opened(t, { Command: program, Effects: { about: 'Kind' } }), /Effects:about/s);
+});
