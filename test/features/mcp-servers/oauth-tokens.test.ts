@@ -231,7 +231,7 @@ overHttp(
     assert.ok(![...saved.values()].join().includes(accessToken), 'the renewed one is kept in its place');
 
     isBroken = true;
-    assert.equal((await refresh(app.client)).servers[0]?.state, 'MissingCredential');
+    assert.equal((await refresh(app.client)).servers[0]?.state, 'Unreachable');
     assert.equal((await refusal(app.client.mcpServers.oauthDisconnect({ params }))).code, 'store-unavailable');
     isBroken = false;
     // What is there may be anything.
