@@ -54,7 +54,7 @@ test('MCP-17 a program that does not start is tried again after a pause that dou
   await tried();
   assert.equal(failed.length, 1);
   for (const pauseMs of [500, 1000, 2000, 4000, 8000, 16_000, 32_000, 60_000, 60_000]) {
-    const before = failed.length;
+    const before: number = failed.length;
     const attempt = tried();
     await nextTurn();
     t.mock.timers.tick(pauseMs - 1);
