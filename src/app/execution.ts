@@ -92,7 +92,13 @@ export const composeExecution = async (foundation: Foundation) => {
   const providerAccess = providerAccessFeature({ ...base, providers });
   const remoteAgents = remoteAgentsFeature({ ...base, now: storeClock.now });
   const tools = withRemoteAgents(hostTools.registry, remoteAgents.tools);
-  const mcpServers = mcpServersFeature({ ...base, clock: storeClock, now: storeClock.now, tools });
+  const mcpServers = mcpServersFeature({
+    ...base,
+    tokenStore: modules.mcpTokenStore,
+    clock: storeClock,
+    now: storeClock.now,
+    tools,
+  });
   const references = agentReferences(providers, tools, Service, {
     hostSkills: skills.hostSkills,
     builtInTools: (definition, enabled) => [...memory.builtInTools(definition), ...skills.tools(enabled)],
@@ -143,6 +149,7 @@ export const composeExecution = async (foundation: Foundation) => {
     queuedPlaces,
     jobs: queue,
     authorizer: modules.toolAuthorizer,
+    remoteTasks: remoteAgents.lostTasks,
     attachments: attachments.runs,
     resources: mcpServers.resources,
     saveAttachment: attachments.save,
@@ -237,6 +244,7 @@ export const composeExecution = async (foundation: Foundation) => {
   return {
     jobs,
     items,
+    content,
     externalRuns,
     moduleJobs,
     schedules,

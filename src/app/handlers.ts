@@ -104,6 +104,7 @@ export const apiHandlers = (parts: HandlerParts): ApiHandlers<typeof operations>
     exposed: agents.models,
     agentExists: async (tenantId, name) =>
       agents.models.find(tenantId, name) !== null || (await agents.exists(tenantId, name)),
+    inspectsInput: execution.content.guards?.input === true,
     files: { keep: attachments.keep, named: attachments.runs.named },
   });
   return {

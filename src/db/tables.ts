@@ -122,6 +122,9 @@ export interface RunScoreRow {
   created_at: number;
 }
 
+/** `called` of a call that has asked for input. */
+export const askedCall = 2;
+
 export interface ToolInvocationRow {
   id: string;
   tenant_id: string;
@@ -146,7 +149,7 @@ export interface ToolInvocationRow {
   settled_at: number | null;
   /** Order of settling within the run, from 0. */
   settled_order: number | null;
-  /** 0: refused before the tool was called. */
+  /** 0: refused before the tool was called. 2: it has asked for input, and is called again with it. */
   called: number;
 }
 

@@ -294,3 +294,12 @@ export class ActiveRun {
     this.cost = this.cost === null ? cost : addCosts(this.cost, cost);
   }
 }
+
+/** The model that a run is of; none where another system does its work. */
+export const modelOf = ({
+  plan,
+  target,
+}: Pick<ActiveRun, 'plan' | 'target'>): { readonly modelProvider: string | null; readonly modelId: string | null } =>
+  plan.remote === null
+    ? { modelProvider: target.provider.name, modelId: target.model }
+    : { modelProvider: null, modelId: null };

@@ -121,15 +121,16 @@ const createApp = (
 export const createHttpServer = (options: HttpServerOptions): HttpServer => {
   const limits = { ...defaultConnectionLimits, ...defaultStreamLimits, ...options.limits };
   const prefix = options.prefix.replace(/\/+$/, '');
-  const envelopeOf = envelopesOf(options.dispatch.entries, prefix);
+  const { dispatch, offers = () => true, requestLimit = null } = options;
+  const offered = dispatch.entries.filter(offers);
+  // A door that is closed is not there: nothing below it answers in its words.
+  const envelopeOf = envelopesOf(offered, prefix);
   const { app, node } = createApp(limits, options.log, envelopeOf);
-  const { requestLimit = null } = options;
   const telemetry = options.metrics?.telemetry ?? noTelemetry();
   const limit = requestLimit === null ? null : createRequestLimit(requestLimit);
-  const { dispatch, offers = () => true } = options;
   const routes: RouteOptions = {
     dispatch,
-    entries: dispatch.entries.filter(offers),
+    entries: offered,
     envelopeOf,
     prefix,
     authenticate: options.authenticate,

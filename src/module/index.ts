@@ -25,6 +25,7 @@ export type {
 export type { DataSubjectResolver, SubjectIdentity } from '../features/data-subjects/index.ts';
 export type { ModuleJob, ModuleJobHandler, ModuleJobItem, ModuleJobResult } from '../features/jobs/index.ts';
 export type { AskAgent, Judge, JudgedRun, JudgeVerdict } from '../features/judges/index.ts';
+export type { McpTokenKey, McpTokenStore } from '../features/mcp-servers/index.ts';
 export type {
   AttributionAnswer,
   AttributionRequest,

@@ -44,6 +44,7 @@ const ofTheMachine: readonly string[] = [
   'test/features/modules/run-authorization.test.ts',
   'test/features/platform/health.test.ts',
   'test/http/rate-limit.test.ts',
+  'test/providers/mcp/waits.test.ts',
 ];
 
 test('time passes on the clock of tests, and timers of Node are turned only where the machine waits', () => {

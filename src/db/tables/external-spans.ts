@@ -1,7 +1,7 @@
 import { tableOf } from './table-of.ts';
 
 /** A span of an agent that runs elsewhere. */
-interface ExternalSpanRow {
+export interface ExternalSpanRow {
   tenant_id: string;
   trace_id: string;
   span_id: string;

@@ -1,6 +1,6 @@
 import type { Frame } from '../../contract/operation.ts';
 import type { Statement } from '../../db/statement.ts';
-import type { ActiveRun, CancelCause, RunOutcome, StopReason } from '../active-run.ts';
+import { type ActiveRun, type CancelCause, modelOf, type RunOutcome, type StopReason } from '../active-run.ts';
 import { type ChatMessage, type ContentPart, newMessage } from '../context/index.ts';
 import { type Pause, waitingApprovals, waitingClientCalls } from '../control/index.ts';
 import { publicCost } from '../pricing.ts';
@@ -233,8 +233,7 @@ export const closeRun = async (run: ActiveRun, ports: ClosingPorts, ending: Endi
         status: ending.status,
         completedAt: now,
         agentVersion: run.plan.agent.version,
-        modelProvider: run.target.provider.name,
-        modelId: run.target.model,
+        ...modelOf(run),
         usage,
         cost: run.cost,
         error,

@@ -1,4 +1,4 @@
-import type { ActiveRun } from '../active-run.ts';
+import { type ActiveRun, modelOf } from '../active-run.ts';
 import { storedSavedAt } from '../compiled-agent.ts';
 import {
   type AttachmentReference,
@@ -29,8 +29,7 @@ export const openedRow = (
     agentVersion: status === 'Queued' ? null : plan.agent.version,
     agentSavedAt: status === 'Queued' ? null : storedSavedAt(plan.agent),
     status,
-    modelProvider: status === 'Queued' ? null : run.target.provider.name,
-    modelId: status === 'Queued' ? null : run.target.model,
+    ...(status === 'Queued' ? { modelProvider: null, modelId: null } : modelOf(run)),
     isStreaming: plan.isStreaming,
     jobId: plan.job?.id ?? null,
     sessionId: run.session?.sessionId ?? plan.sessionId,
@@ -86,8 +85,7 @@ export const appendStart = (run: ActiveRun): void => {
     kind: plan.kind,
     attempt: plan.job?.attempt ?? 1,
     sessionId: run.session?.sessionId ?? plan.sessionId,
-    modelProvider: run.target.provider.name,
-    modelId: run.target.model,
+    ...modelOf(run),
     isStreaming: plan.isStreaming,
     parentRunId: plan.parent?.id ?? null,
     continuedFromRunId: plan.continuedFromRunId,

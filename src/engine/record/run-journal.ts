@@ -149,6 +149,8 @@ export interface RunJournal {
   /** The ledger entry that stands before the call is made. */
   toolPending(entry: ToolCallEntry): readonly Statement[];
   toolSettled(entry: ToolCallEntry, settlement: ToolCallSettlement): readonly Statement[];
+  /** A call that has asked for input: the one that is made with the answer says how it went. */
+  toolAsked(entry: ToolCallEntry, settlement: ToolCallSettlement): readonly Statement[];
   /** A call that ended before it was made: one row, settled from the start. */
   toolRefused(entry: ToolCallEntry, settlement: ToolCallSettlement): readonly Statement[];
   /** A call that the caller's own program has made: one row as well. */

@@ -19,7 +19,13 @@ export {
   type ToolRegistration,
   type ToolRegistry,
 } from './registry.ts';
-export { type RemoteAgent, type RemoteRequest, type RemoteTask, remoteFailureType } from './remote-agent.ts';
+export {
+  type LostRemoteTasks,
+  type RemoteAgent,
+  type RemoteRequest,
+  type RemoteTask,
+  remoteFailureType,
+} from './remote-agent.ts';
 export type { OpensSpan } from './tool.ts';
 export {
   type AttachmentDescriptor,

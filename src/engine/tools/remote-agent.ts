@@ -31,5 +31,13 @@ export interface RemoteAgent {
   answer(request: RemoteRequest): Promise<string>;
 }
 
+/** Ends the tasks of runs whose process is gone. */
+export interface LostRemoteTasks {
+  /** False: the call may be made again, as the same message, or nobody knows the agent any more. */
+  ends(agentName: string): boolean;
+  /** Tells the agent that nobody waits; the state of the task then, null where it does not say. */
+  end(run: { readonly tenantId: string; readonly runId: string }, task: RemoteTask): Promise<string | null>;
+}
+
 /** `error.type` of a run whose work another system has not done. */
 export const remoteFailureType = 'remote_agent_failed';

@@ -1,10 +1,11 @@
 import { decodePack } from '../../engine/record/index.ts';
 import { readableRow } from '../retention/index.ts';
+import { chunks } from './chunks.ts';
 import { type SubjectTarget, subjectTargets } from './data-subjects.schema.ts';
-import { chunks, type HangingTarget, hangsOnRuns, type SubjectScope, type SubjectStore } from './subject-rows.store.ts';
+import { type HangingTarget, hangsOnRuns, type SubjectScope, type SubjectStore } from './subject-rows.store.ts';
 
 export interface SubjectExportDeps {
-  readonly store: Pick<SubjectStore, 'ofRuns' | 'files' | 'opened'>;
+  readonly store: Pick<SubjectStore, 'ofRuns' | 'files' | 'opened' | 'waitingSpans'>;
   readonly messagesOf: (tenantId: string, sessionId: string) => Promise<readonly unknown[]>;
 }
 
@@ -36,6 +37,10 @@ export const writeSubject = async function* (
     for (const ids of chunks(scope.runs.map(({ id }) => id)))
       for (const row of await store.ofRuns(scope.tenantId, target, ids)) yield* unpacked(target, row);
   };
+  const spans = async function* (): Rows {
+    yield* ofRuns('spans');
+    for (const keys of chunks(scope.waitingSpans)) yield* await store.waitingSpans(scope.tenantId, keys);
+  };
   const sessions = async function* (): Rows {
     for (const row of scope.sessions)
       yield {
@@ -55,6 +60,7 @@ export const writeSubject = async function* (
     if (target === 'runs') return stored(scope.runs);
     if (target === 'attachments') return stored(scope.attachments);
     if (target === 'agentFiles') return files();
+    if (target === 'spans') return spans();
     return hangsOnRuns(target) ? ofRuns(target) : stored([]);
   };
 

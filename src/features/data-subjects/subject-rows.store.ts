@@ -4,8 +4,10 @@ import type { SqlDialect } from '../../db/dialect.ts';
 import { erasedRunsMark } from '../../db/tables/retention.ts';
 import type { SessionRow } from '../../db/tables/sessions.ts';
 import type { AttachmentRow, RunRow, Tables } from '../../db/tables.ts';
+import { chunks } from './chunks.ts';
 import type { SubjectIdentity } from './data-subject-resolver.ts';
 import { type SubjectTarget, subjectTargets } from './data-subjects.schema.ts';
+import { deleteSpans, findWaitingSpans, type WaitingSpanKey, waitingSpanRows } from './subject-spans.store.ts';
 
 /** Everything of one person that other rows hang on. */
 export interface SubjectScope {
@@ -13,20 +15,14 @@ export interface SubjectScope {
   readonly sessions: readonly SessionRow[];
   readonly runs: readonly RunRow[];
   readonly attachments: readonly AttachmentRow[];
+  /** Spans of agents elsewhere that are no run yet. */
+  readonly waitingSpans: readonly WaitingSpanKey[];
   /** Owners of agent files: `session:{id}` and `run:{id}`. */
   readonly fileOwners: readonly string[];
   readonly identity: SubjectIdentity;
 }
 
 type Db = Kysely<Tables>;
-
-// A list in SQL text; SQLite takes some 32 thousand parameters, and smaller texts stay prepared.
-const atOnce = 200;
-
-export const chunks = <T>(list: readonly T[]): T[][] =>
-  Array.from({ length: Math.ceil(list.length / atOnce) }, (_, index) =>
-    list.slice(index * atOnce, (index + 1) * atOnce),
-  );
 
 const inChunks = async <K, T>(keys: readonly K[], read: (chunk: K[]) => Promise<readonly T[]>): Promise<T[]> => {
   const rows: T[] = [];
@@ -91,7 +87,8 @@ const findSubject = async (db: Db, tenantId: string, identity: SubjectIdentity):
     ({ id }) => id,
   );
   const fileOwners = [...everySession.map((id) => `session:${id}`), ...runs.map(({ id }) => `run:${id}`)];
-  return { tenantId, sessions, runs, attachments, fileOwners, identity };
+  const waitingSpans = await findWaitingSpans(db, tenantId, identity);
+  return { tenantId, sessions, runs, attachments, waitingSpans, fileOwners, identity };
 };
 
 export type HangingTarget = 'runInputs' | 'runEvents' | 'toolInvocations' | 'spans' | 'runScores' | 'approvals';
@@ -155,6 +152,7 @@ const countSubject = async (db: Db, scope: SubjectScope): Promise<Record<Subject
     agentFiles: sum(files),
   };
   for (const target of subjectTargets) counts[target] ??= hangsOnRuns(target) ? await ofRuns(target) : 0;
+  counts.spans = (counts.spans ?? 0) + scope.waitingSpans.length;
   return Object.fromEntries(subjectTargets.map((target) => [target, counts[target]])) as Record<SubjectTarget, number>;
 };
 
@@ -231,34 +229,12 @@ const deleteInputs = async (db: Db, { runs }: SubjectScope): Promise<void> => {
   }
 };
 
-/** Spans of agents elsewhere that are not a run yet, and whose those were that are. */
-const deleteSpans = async (db: Db, { tenantId, identity: { userIds, ownerIds } }: SubjectScope): Promise<void> => {
-  for (const [column, ids] of [
-    ['user_id', userIds],
-    ['owner_id', ownerIds],
-  ] as const)
-    for (const some of chunks(ids)) {
-      await db
-        .deleteFrom('external_spans')
-        .where('tenant_id', '=', tenantId)
-        .where('run_id', 'is', null)
-        .where(column, 'in', some)
-        .execute();
-      await db
-        .updateTable('external_spans')
-        .set({ [column]: null })
-        .where('tenant_id', '=', tenantId)
-        .where(column, 'in', some)
-        .execute();
-    }
-};
-
 const deleteSubject = async (db: Db, dialect: SqlDialect, scope: SubjectScope): Promise<void> => {
   const { tenantId } = scope;
   await deleteAnswers(db, dialect, scope);
   await markErased(db, scope);
   await deleteInputs(db, scope);
-  await deleteSpans(db, scope);
+  await deleteSpans(db, tenantId, scope.identity);
   for (const { conversation_id: id } of scope.sessions) await deleteMessages(db, id);
   for (const ids of chunks(scope.runs.map(({ id }) => id))) {
     for (const table of hanging)
@@ -300,6 +276,11 @@ export const subjectStore = defineStore((storage) => ({
   async files(tenantId: string, owners: readonly string[]): Promise<readonly object[]> {
     const rows = await filesOf(storage.db, tenantId, owners);
     return rows.map((row) => storage.rows.openAny('agent_files', tenantId, row));
+  },
+  /** What agents elsewhere have told, and no run says yet. */
+  async waitingSpans(tenantId: string, keys: readonly WaitingSpanKey[]): Promise<readonly object[]> {
+    const rows = await waitingSpanRows(storage.db, tenantId, keys);
+    return rows.map((row) => JSON.parse(storage.rows.open('external_spans', tenantId, row).span ?? '{}') as object);
   },
   /** The session with its content readable. */
   opened: (session: SessionRow) => storage.rows.open('sessions', session.tenant_id, session),

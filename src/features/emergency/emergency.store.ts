@@ -52,7 +52,7 @@ export const emergencyStore = defineStore((storage) => ({
           .selectAll()
           .where('run_id', 'in', runIds.slice(from, from + idsPerQuery))
           .where('effect', '!=', 'Read')
-          .where('called', '=', 1)
+          .where('called', '<>', 0)
           .orderBy('created_at')
           .orderBy('id')
           .execute()),

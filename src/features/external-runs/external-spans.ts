@@ -16,7 +16,7 @@ export interface ExternalSpansDeps {
   readonly journal: Pick<RunJournal, 'trace'>;
   readonly record: ExternalRunRecord;
   /** Tells of runs that are stored now: quotas have their cost. */
-  stored(tenantId: string, runId: string): void;
+  stored(tenantId: string, tree: ExternalTree): void;
   readonly settings: {
     /** How long the spans below a root may stay away. */
     readonly settleAfterMs: number;
@@ -109,13 +109,17 @@ export const createExternalSpans = (deps: ExternalSpansDeps) => {
     ];
   };
 
-  /** Stores the runs of one part, unless somebody else has or another span has come; the ids of their roots. */
-  const storePart = async (tenantId: string, part: readonly [WaitingSpan, ...WaitingSpan[]]): Promise<string[]> => {
+  /** Stores the runs of one part, unless somebody else has or another span has come; those that are new. */
+  const storePart = async (
+    tenantId: string,
+    part: readonly [WaitingSpan, ...WaitingSpan[]],
+  ): Promise<readonly ExternalTree[]> => {
     const [{ span: top, owner, traceId }] = part;
     const spans = part.map(({ span }) => span);
     const trees = assembleRuns(tenantId, top, spans);
     // Compiled ahead: in the unit a statement could not be.
     const writes = trees.map((tree) => ({
+      tree,
       rootId: tree.runs[0].id,
       statements: [
         ...record(tenantId, owner, labelsOf(owner, tree), tree),
@@ -127,6 +131,7 @@ export const createExternalSpans = (deps: ExternalSpansDeps) => {
       const store = unit(externalSpanStore);
       const heads = (await store.heads(tenantId, [traceId])).get(traceId) ?? [];
       if (!isStillWhole(part, heads)) return [];
+      // Their spans may have been forgotten since.
       const already = await store.stored(
         tenantId,
         writes.map(({ rootId }) => rootId),
@@ -134,7 +139,7 @@ export const createExternalSpans = (deps: ExternalSpansDeps) => {
       const fresh = writes.filter(({ rootId }) => !already.has(rootId));
       for (const { statements } of fresh) await unit.write(statements);
       await store.taken(tenantId, traceId, spanIds, writes[0]?.rootId ?? '');
-      return fresh.map(({ rootId }) => rootId);
+      return fresh.map(({ tree }) => tree);
     }, `traces:${tenantId}`);
   };
 
@@ -176,7 +181,7 @@ export const createExternalSpans = (deps: ExternalSpansDeps) => {
   const settleTrace = async (tenantId: string, traceId: string, now: number): Promise<void> => {
     const waiting = await storage.stores(externalSpanStore).waiting(tenantId, traceId);
     for (const part of readyParts(waiting, now - settings.settleAfterMs, now - settings.orphansAfterMs))
-      for (const runId of await storePart(tenantId, part)) deps.stored(tenantId, runId);
+      for (const tree of await storePart(tenantId, part)) deps.stored(tenantId, tree);
   };
 
   const settle = async (): Promise<void> => {

@@ -3,6 +3,7 @@ import type { RunAuthorization } from '../../core/caller/run-authorization.ts';
 import type { Clock } from '../../core/clock.ts';
 import type { Config } from '../../core/config/index.ts';
 import type { Logger } from '../../core/logger.ts';
+import type { Telemetry } from '../../core/telemetry/telemetry.ts';
 import type { Storage } from '../../db/storage.ts';
 import type { PriceList } from '../../engine/pricing.ts';
 import type { RunJournal } from '../../engine/record/index.ts';
@@ -11,6 +12,7 @@ import type { ActiveQuotas } from '../quotas/index.ts';
 import type { SessionAccess } from '../sessions/index.ts';
 import { createExternalRunRecord } from './external-run-record.ts';
 import { createExternalSpans } from './external-spans.ts';
+import { createExternalTelemetry } from './external-telemetry.ts';
 import { traceService } from './traces.service.ts';
 
 export interface ExternalRunsDeps {
@@ -23,6 +25,7 @@ export interface ExternalRunsDeps {
   readonly owners: SessionAccess;
   /** Null: runs do not count against quotas. */
   readonly quotas: Pick<ActiveQuotas, 'unexecuted'> | null;
+  readonly telemetry: Pick<Telemetry, 'metrics'>;
   readonly log: Logger;
   readonly storeClock: Clock;
   readonly newId: () => string;
@@ -32,6 +35,7 @@ export interface ExternalRunsDeps {
 export const externalRunsFeature = (deps: ExternalRunsDeps) => {
   const { Service, Host } = deps.config;
   const { RunRecording: recording, Observability: observability } = Service;
+  const telemetry = createExternalTelemetry(deps.telemetry);
   const record = createExternalRunRecord({
     ...deps,
     ...deps.writes,
@@ -48,7 +52,10 @@ export const externalRunsFeature = (deps: ExternalRunsDeps) => {
     ...deps,
     journal: deps.writes.journal,
     record,
-    stored: (tenantId, runId) => deps.quotas?.unexecuted.closed(tenantId, runId),
+    stored(tenantId, tree) {
+      telemetry.stored(tree);
+      deps.quotas?.unexecuted.closed(tenantId, tree.runs[0].id);
+    },
     settings: {
       settleAfterMs: Host.Traces.SettleAfter,
       orphansAfterMs: Host.Traces.OrphansAfter,
@@ -62,6 +69,7 @@ export const externalRunsFeature = (deps: ExternalRunsDeps) => {
     handlers: traceService({
       ...deps,
       spans,
+      telemetry,
       recordingEnabled: recording.Enabled,
       content: {
         input: recording.RecordRunInput,

@@ -28,6 +28,7 @@ export const traceOperations = defineOperations({
       'run-not-allowed',
       'session-owner-required',
       'run-recording-disabled',
+      'store-unavailable',
     ],
     cli: { handWritten: true },
   },

@@ -10,7 +10,8 @@ import { parseJsonBody } from '../../core/documents/json-body.ts';
 import type { SessionAccess } from '../sessions/index.ts';
 import { runNameOf } from './external-runs.rules.ts';
 import type { SpanOwner } from './external-spans.store.ts';
-import { type ExternalSpans, maxSpansPerTrace } from './external-spans.ts';
+import { type ExternalSpans, maxSpansPerTrace, type RefusedSpans } from './external-spans.ts';
+import type { ExternalTelemetry } from './external-telemetry.ts';
 import { agentNameOf, keptAttributes, type RecordedContent } from './genai-spans.rules.ts';
 import { readJsonSpans } from './otlp-json.ts';
 import { readProtobufSpans } from './otlp-protobuf.ts';
@@ -19,6 +20,7 @@ import type { traceOperations } from './traces.operations.ts';
 
 export interface TraceServiceDeps {
   readonly spans: Pick<ExternalSpans, 'receive'>;
+  readonly telemetry: Pick<ExternalTelemetry, 'sent'>;
   readonly authorization: Pick<RunAuthorization, 'require'>;
   readonly attribution: Attribution;
   readonly owners: Pick<SessionAccess, 'enabled' | 'callerOwner'>;
@@ -112,6 +114,16 @@ export const traceService = (deps: TraceServiceDeps): Handlers<typeof traceOpera
     attributes: keptAttributes(span.attributes, deps.content),
   });
 
+  /** Exporters try again after 503, and drop what gets 500. A span that was taken before the failure is known the next time. */
+  const kept = async (tenantId: string, owner: SpanOwner, spans: readonly ReceivedSpan[]): Promise<RefusedSpans> => {
+    try {
+      return await deps.spans.receive(tenantId, owner, spans);
+    } catch (cause) {
+      deps.telemetry.sent('unavailable', spans.length);
+      throw new AcpError('store-unavailable', 'The store takes no writes now; send the spans again.', { cause });
+    }
+  };
+
   return {
     async receive(context, { headers }) {
       if (!deps.recordingEnabled)
@@ -129,10 +141,15 @@ export const traceService = (deps: TraceServiceDeps): Handlers<typeof traceOpera
           ...{ resource: 'Run', agentName, sessionId: null, userId: null },
         });
       const owner = await ownerOf(context, agents[0] ?? 'external');
-      const { late, tooMany } = await deps.spans.receive(context.tenantId, owner, spans);
+      const { late, tooMany } = await kept(context.tenantId, owner, spans);
+      const surplus = valid.length - spans.length;
+      deps.telemetry.sent('taken', spans.length - late - tooMany);
+      deps.telemetry.sent('invalid', invalid);
+      deps.telemetry.sent('late', late);
+      deps.telemetry.sent('too_many', surplus + tooMany);
       const refusal = refusalOf([
         [invalid, 'without valid ids or times'],
-        [valid.length - spans.length, `beyond the ${maxSpansPerRequest} that one request may have`],
+        [surplus, `beyond the ${maxSpansPerRequest} that one request may have`],
         [late, 'whose run had ended and was stored before they came'],
         [tooMany, `beyond the ${maxSpansPerTrace} that one trace may have`],
       ]);

@@ -11,10 +11,13 @@ export interface AgentResourceDeps {
   /** Of one resource, and of all that one run reads. */
   readonly maxBytes: number;
   readonly maxTotalBytes: number;
-  /** For all of them together. */
+  /** For all of them together, and never more than five seconds. */
   readonly timeoutMs: number;
   readonly log: Pick<Logger, 'warn'>;
 }
+
+// A run has no row before it knows what it begins with: nobody sees it meanwhile.
+const longestReadMs = 5000;
 
 /** Why a resource is left out, where no server has failed. */
 class LeftOut extends Error {
@@ -47,7 +50,7 @@ export const createAgentResources = (deps: AgentResourceDeps): AgentResources =>
 
   return {
     async read({ tenantId, runId, requestId, names, signal }) {
-      const until = AbortSignal.any([signal, AbortSignal.timeout(deps.timeoutMs)]);
+      const until = AbortSignal.any([signal, AbortSignal.timeout(Math.min(deps.timeoutMs, longestReadMs))]);
       const lists = new Map<string, ReturnType<RemoteContent['resources']>>();
       const textOf = async (name: string): Promise<string> => {
         const named = resourceName(name);

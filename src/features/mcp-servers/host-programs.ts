@@ -30,11 +30,12 @@ export const createHostPrograms = (deps: HostProgramDeps) => {
   );
 
   const saved = (tenantId: string, name: string, before: McpServerRow | undefined): McpServerRow | null => {
-    const { Protocol, RequiresApproval, Pinning } = programs.get(tenantKey(tenantId, name))?.program ?? {};
+    const { Protocol, RequiresApproval, Effects, Pinning } = programs.get(tenantKey(tenantId, name))?.program ?? {};
     const settings = JSON.stringify(
       programSettings(name, {
         protocol: Protocol ?? 'Auto',
         requiresApproval: RequiresApproval ?? true,
+        effects: Effects ?? {},
         pinning: Pinning ?? 'Warn',
       }),
     );

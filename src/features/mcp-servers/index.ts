@@ -17,7 +17,7 @@ import { mcpServerService } from './mcp-servers.service.ts';
 import { mcpServerStore } from './mcp-servers.store.ts';
 import { createServerView } from './mcp-servers.view.ts';
 import { createMcpTelemetry } from './mcp-telemetry.ts';
-import { oauthPart } from './oauth/index.ts';
+import { type McpTokenStore, oauthPart } from './oauth/index.ts';
 import { pinService } from './pins.service.ts';
 import { remoteTool } from './remote-call.ts';
 import { remoteContentService } from './remote-content.service.ts';
@@ -28,6 +28,7 @@ import { createToolCatalog } from './tool-catalog.ts';
 
 export { secretReader } from './connections.ts';
 export { isSafeForCredentials } from './mcp-servers.rules.ts';
+export type { McpTokenKey, McpTokenStore } from './oauth/index.ts';
 export type { RemoteTools } from './remote-tools.ts';
 
 export interface McpServersDeps {
@@ -36,6 +37,8 @@ export interface McpServersDeps {
   readonly state: Pick<InstanceState, 'table'>;
   readonly audit: Pick<AuditLog, 'change' | 'save' | 'tell'>;
   readonly telemetry: Pick<Telemetry, 'metrics'>;
+  /** Of a module; null: the service keeps tokens itself. */
+  readonly tokenStore: McpTokenStore | null;
   /** Tools of code, which win over remote ones. */
   readonly tools: Pick<ToolRegistry, 'get'>;
   /** Counts a target that the address rules refuse. */
@@ -70,6 +73,7 @@ export const mcpServersFeature = (deps: McpServersDeps) => {
   const oauth = oauthPart({
     ...{ storage, http, secret, allowPrivate, timeoutMs, audit, log, now, newId },
     shared: settings.OAuthTokenStore === 'Database',
+    tokenStore: deps.tokenStore,
     enabled: settings.Enabled,
     callbackBaseUri: settings.OAuthCallbackBaseUri,
     prefix: Host.Prefix,

@@ -210,7 +210,7 @@ export const mcpServerOperations = defineOperations({
     summary: 'Forget the tokens of an MCP server',
     description: 'Where its authorization server takes tokens back, they are given back to it as well.',
     responses: { 204: null },
-    errors: ['not-found'],
+    errors: ['not-found', 'store-unavailable'],
     audit: { action: 'mcp-server.oauth-disconnect', entity: 'mcp-server', mode: 'noted' },
     cli: { command: 'mcp disconnect', done: 'Disconnected MCP server {name}.' },
   },

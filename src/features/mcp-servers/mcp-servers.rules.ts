@@ -113,7 +113,7 @@ export const isProgram = ({ endpoint }: Pick<ServerSettings, 'endpoint'>): boole
 /** The record of a program. */
 export const programSettings = (
   name: string,
-  more: Pick<ServerSettings, 'protocol' | 'requiresApproval' | 'pinning'>,
+  more: Pick<ServerSettings, 'protocol' | 'requiresApproval' | 'effects' | 'pinning'>,
 ): ServerSettings => ({ ...defaults, ...more, endpoint: `${programScheme}${name}` });
 
 /** Whether a credential may be sent there. */

@@ -8,6 +8,7 @@ import type { AgentDefinitionRequest } from '../agents/index.ts';
 import type { DataSubjectResolver } from '../data-subjects/index.ts';
 import type { ModuleJobHandler } from '../jobs/index.ts';
 import type { Judge } from '../judges/index.ts';
+import type { McpTokenStore } from '../mcp-servers/index.ts';
 import type { ArchiveSink } from '../retention/index.ts';
 import type { AttributionResolver } from './attribution.ts';
 import type { ModuleHost } from './module-audit.ts';
@@ -80,6 +81,8 @@ export interface HostModule {
   readonly jobs?: readonly ModuleJobHandler[];
   /** Says who a person is, for export and erasure; at most one module may have it. */
   readonly dataSubjectResolver?: DataSubjectResolver;
+  /** Keeps the OAuth tokens of MCP servers, in place of `Mcp:OAuthTokenStore`; at most one module may have it. */
+  readonly mcpTokenStore?: McpTokenStore;
 }
 
 /** A module, or a function that makes one. */

@@ -18,7 +18,7 @@ export interface FromModule<T> {
   readonly value: T;
 }
 
-/** Members that only one module may have: objects with this function. */
+/** Members that only one module may have: objects with these functions. */
 const soleMembers = {
   toolAuthorizer: 'authorize',
   runAuthorization: 'authorize',
@@ -26,7 +26,8 @@ const soleMembers = {
   approvalPolicy: 'decide',
   archiveSink: 'archive',
   dataSubjectResolver: 'resolve',
-} as const satisfies Partial<Record<keyof HostModule, string>>;
+  mcpTokenStore: ['load', 'save', 'remove'],
+} as const satisfies Partial<Record<keyof HostModule, string | readonly string[]>>;
 type SoleMember = keyof typeof soleMembers;
 
 export const noneRegistered = () => ({
@@ -74,8 +75,9 @@ const isTaken = (earlier: FromModule<unknown> | undefined, name?: string): strin
 const oneOnly =
   (member: SoleMember): MemberReader =>
   (value, file, into) => {
-    const method = soleMembers[member];
-    if (!isRecord(value) || !isFunction(value[method])) return `must be an object with a function ${method}`;
+    const methods: readonly string[] = [soleMembers[member]].flat();
+    if (!isRecord(value) || !methods.every((method) => isFunction(value[method])))
+      return `must be an object with ${methods.length === 1 ? 'a function' : 'the functions'} ${methods.join(', ')}`;
     const taken = isTaken(into.sole.get(member));
     // Perhaps no compiler has checked the module, so the calls take nothing for granted.
     if (taken === null) into.sole.set(member, { file, value });
@@ -245,6 +247,7 @@ const readers: Readonly<Record<ModuleMember, MemberReader>> = {
   eventListeners: readEventListeners,
   jobs: readJobs,
   dataSubjectResolver: oneOnly('dataSubjectResolver'),
+  mcpTokenStore: oneOnly('mcpTokenStore'),
 };
 
 const isMember = (name: string): name is ModuleMember => Object.hasOwn(readers, name);

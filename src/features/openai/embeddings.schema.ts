@@ -7,7 +7,8 @@ export const EmbeddingRequest = open(
     model: maybe(Type.String({ description: 'provider/model' })),
     input: Type.Unsafe<Static<typeof JsonValue>>({
       ...JsonValue,
-      description: 'A text, or up to 2048 of them. Tokens are refused: nobody could say what they stand for',
+      description:
+        'A text, or up to 2048 of them; or tokens, a list or up to 2048 lists. Where content guards inspect input, tokens are refused: nobody could say what they stand for',
     }),
     encoding_format: maybe(Type.String({ description: '`float` or `base64`' })),
     dimensions: maybe(Type.Integer()),

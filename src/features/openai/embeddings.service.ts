@@ -16,6 +16,8 @@ export interface EmbeddingServiceDeps {
   readonly answers: RunAnswers;
   readonly telemetry: OpenAiTelemetry;
   readonly agentExists: (tenantId: string, name: string) => Promise<boolean>;
+  /** Guards read what is asked; what nobody can read is refused then. */
+  readonly inspectsInput: boolean;
   readonly now: () => number;
   readonly newId: () => string;
 }
@@ -24,20 +26,40 @@ export interface EmbeddingServiceDeps {
 const maxInputs = 2048;
 const maxDimensions = 65_536;
 
+const maxTokens = 65_536;
+
+interface Inputs {
+  /** Of tokens their JSON: as such they are the message of the run. */
+  readonly texts: readonly string[];
+  readonly areTokens: boolean;
+}
+
 const textIn = (given: unknown, path: string): string => {
-  if (typeof given === 'number' || Array.isArray(given))
-    throw refused(path, 'must be text: tokens are not taken, since nobody could say what they stand for');
   if (typeof given !== 'string') throw invalidField(path, 'must be a text, or a list of texts');
   if (given === '') throw invalidField(path, 'must not be empty');
   return given;
 };
 
-const inputsOf = (input: unknown): readonly string[] => {
-  if (!Array.isArray(input)) return [textIn(input, 'input')];
+const isToken = (value: unknown): boolean => Number.isSafeInteger(value) && (value as number) >= 0;
+
+const tokensIn = (given: unknown, path: string): string => {
+  if (!Array.isArray(given) || !given.every(isToken)) throw invalidField(path, 'must be a list of tokens, as it began');
+  if (given.length === 0) throw invalidField(path, 'must not be empty');
+  if (given.length > maxTokens) throw invalidField(path, `has more than ${maxTokens} tokens`);
+  return JSON.stringify(given);
+};
+
+const inputsOf = (input: unknown, inspectsInput: boolean): Inputs => {
+  if (!Array.isArray(input)) return { texts: [textIn(input, 'input')], areTokens: false };
   if (input.length === 0) throw invalidField('input', 'must not be empty');
+  const [first] = input;
+  const areTokens = typeof first === 'number' || Array.isArray(first);
+  if (areTokens && inspectsInput)
+    throw refused('input', 'must be text: content guards cannot read what tokens stand for');
+  if (typeof first === 'number') return { texts: [tokensIn(input, 'input')], areTokens };
   if (input.length > maxInputs) throw invalidField('input', `has more than ${maxInputs} entries`);
-  if (typeof input[0] === 'number') textIn(input, 'input');
-  return input.map((given: unknown, index) => textIn(given, `input[${index}]`));
+  const read = areTokens ? tokensIn : textIn;
+  return { texts: input.map((given: unknown, index) => read(given, `input[${index}]`)), areTokens };
 };
 
 const dimensionsOf = ({ dimensions }: EmbeddingRequest): number | null => {
@@ -79,7 +101,7 @@ export const embeddingService = (deps: EmbeddingServiceDeps): Handlers<typeof em
 
   return {
     async create(context: CallContext, { body }) {
-      const inputs = inputsOf(body.input);
+      const { texts, areTokens } = inputsOf(body.input, deps.inspectsInput);
       const dimensions = dimensionsOf(body);
       const inBase64 = isEncoded(body);
       const agentName = await agentNamed(body, (name) => deps.agentExists(context.tenantId, name));
@@ -95,13 +117,13 @@ export const embeddingService = (deps: EmbeddingServiceDeps): Handlers<typeof em
         outside: {
           adjusted: (agent) =>
             vectorAgent(agent, {
-              dimensions,
+              ...{ dimensions, areTokens },
               take(made) {
                 vectors = made;
               },
             }),
           async parts(runId) {
-            const { message, given } = messageFor(runId, inputs);
+            const { message, given } = messageFor(runId, texts);
             return { body: { message }, given, opening: [] };
           },
         },

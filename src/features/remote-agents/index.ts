@@ -12,7 +12,7 @@ import { type ConfiguredAgent, createAgentCards } from './agent-cards.ts';
 import { remoteAgentService } from './remote-agents.service.ts';
 import { remoteAgentStore } from './remote-agents.store.ts';
 import { createRemoteAgentTelemetry } from './remote-telemetry.ts';
-import { type RemoteWorkDeps, remoteAgentOf } from './remote-work.ts';
+import { lostRemoteTasks, type RemoteWorkDeps, remoteAgentOf } from './remote-work.ts';
 
 export interface RemoteAgentsDeps {
   readonly config: Config;
@@ -89,6 +89,7 @@ export const remoteAgentsFeature = (deps: RemoteAgentsDeps) => {
   return {
     /** By name, fixed until restart. */
     tools: agents.map((agent) => toolOf(agent, work)),
+    lostTasks: lostRemoteTasks(agents, work),
     handlers: remoteAgentService({
       ...{ cards, store, audit: deps.audit, now, toolName: callToolName },
       agents: new Map(agents.map((agent) => [agent.name, agent])),

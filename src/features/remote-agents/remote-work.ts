@@ -1,6 +1,12 @@
 import { createHash } from 'node:crypto';
 import type { Logger } from '../../core/logger.ts';
-import { cutText, type RemoteAgent, type RemoteRequest, ToolStop } from '../../engine/tools/index.ts';
+import {
+  cutText,
+  type LostRemoteTasks,
+  type RemoteAgent,
+  type RemoteRequest,
+  ToolStop,
+} from '../../engine/tools/index.ts';
 import { createA2aClient } from '../../providers/a2a/a2a-client.ts';
 import type { AgentCard } from '../../providers/a2a/agent-card.ts';
 import type { KnownTask, TaskReading } from '../../providers/a2a/task-reading.ts';
@@ -67,12 +73,14 @@ const openSpan = ({ openSpan: open }: RemoteRequest, name: string, { url, protoc
     'Client',
   );
 
-/** Makes an agent of another system one that runs can call. */
-export const remoteAgentOf = (agent: ConfiguredAgent, deps: RemoteWorkDeps): RemoteAgent => {
-  const { name, pinning, timeoutMs } = agent;
+type Asking = Pick<RemoteRequest, 'tenantId' | 'runId'> & Partial<Pick<RemoteRequest, 'requestId' | 'traceparent'>>;
+
+/** How an agent of another system is spoken to. */
+const spokenTo = (agent: ConfiguredAgent, deps: RemoteWorkDeps) => {
+  const { name, pinning } = agent;
 
   /** Throws ToolStop where the card is not as its tenant's pin wants it. */
-  const admit = async (request: RemoteRequest, { card, hash }: FoundCard): Promise<void> => {
+  const admit = async (request: Asking, { card, hash }: FoundCard): Promise<void> => {
     const pin = await deps.store.pin(request.tenantId, name);
     if (pinning === 'Block' && pin === undefined) throw stop(`Tool failed: nobody has approved ${name}`);
     const isSame = pin?.hash === hash;
@@ -88,16 +96,32 @@ export const remoteAgentOf = (agent: ConfiguredAgent, deps: RemoteWorkDeps): Rem
       throw stop(`Tool failed: nobody has approved where ${name} takes messages`);
   };
 
-  const ask = async (request: RemoteRequest, card: AgentCard): Promise<TaskReading> => {
+  /** Throws ToolStop and CardProblem. */
+  const open = async (request: Asking) => {
+    const { found, failure } = await deps.cards.current(agent);
+    if (found === null) throw stop(failure ?? `Tool failed: ${name} is not available`);
+    await admit(request, found);
     const client = createA2aClient({
       http: deps.http,
-      card,
+      card: found.card,
       authorization: deps.cards.credentialOf(agent),
       traceparent: request.traceparent,
       maxBytes: maxAnswerBytes,
       requestTimeoutMs: deps.requestTimeoutMs,
       requested: (method, seconds, failure) => deps.telemetry.requested(name, method, seconds, errorTypeOf(failure)),
     });
+    return { client, card: found.card };
+  };
+  return { open };
+};
+
+/** Makes an agent of another system one that runs can call. */
+export const remoteAgentOf = (agent: ConfiguredAgent, deps: RemoteWorkDeps): RemoteAgent => {
+  const { name, timeoutMs } = agent;
+  const { open } = spokenTo(agent, deps);
+
+  const ask = async (request: RemoteRequest): Promise<TaskReading> => {
+    const { client, card } = await open(request);
     const span = openSpan(request, name, card);
     let errorType: string | null = null;
     let known: KnownTask | null = null;
@@ -136,12 +160,9 @@ export const remoteAgentOf = (agent: ConfiguredAgent, deps: RemoteWorkDeps): Rem
     name,
     timeoutMs,
     async answer(request) {
-      const { found, failure } = await deps.cards.current(agent);
-      if (found === null) throw stop(failure ?? `Tool failed: ${name} is not available`);
-      await admit(request, found);
       let reading: TaskReading;
       try {
-        reading = await ask(request, found.card);
+        reading = await ask(request);
       } catch (error) {
         // The credential that the card was found with is gone since.
         if (error instanceof CardProblem) throw stop(error.failure);
@@ -156,6 +177,33 @@ export const remoteAgentOf = (agent: ConfiguredAgent, deps: RemoteWorkDeps): Rem
       const end = reading.task === null ? null : endText(name, reading.task);
       if (end !== null) throw stop(end);
       return replyText(reading.parts(), request.saveAttachment);
+    },
+  };
+};
+
+/** What becomes of tasks there whose run here was lost with its process. */
+export const lostRemoteTasks = (agents: readonly ConfiguredAgent[], deps: RemoteWorkDeps): LostRemoteTasks => {
+  const byName = new Map(agents.map((agent) => [agent.name, agent]));
+  return {
+    // A call that may be made again is the same message then: the agent there can go on with the task that it has.
+    ends(agentName) {
+      const effect = byName.get(agentName)?.effect;
+      return effect === 'Destructive' || effect === 'External';
+    },
+    async end(run, { agent: agentName, taskId }) {
+      const agent = byName.get(agentName);
+      if (agent === undefined || taskId === null) return null;
+      try {
+        const { client } = await spokenTo(agent, deps).open(run);
+        return (await client.end(taskId)).task?.state ?? null;
+      } catch (error) {
+        if (!(error instanceof ToolStop || error instanceof CardProblem || error instanceof McpFailure)) throw error;
+        deps.log.warn(
+          { runId: run.runId, remoteAgent: agentName, err: error },
+          'The task of a run that was lost could not be canceled',
+        );
+        return null;
+      }
     },
   };
 };

@@ -4,7 +4,13 @@ import { isoTime } from '../../core/iso-time.ts';
 import { version as productVersion } from '../../core/version.ts';
 import type { RunRow } from '../../db/tables.ts';
 import { type CompiledAgent, CompileError } from '../../engine/compiled-agent.ts';
-import { type ChatMessage, type ContentPart, withResources } from '../../engine/context/index.ts';
+import {
+  type ChatMessage,
+  type ContentPart,
+  type GivenContext,
+  withGiven,
+  withResources,
+} from '../../engine/context/index.ts';
 import {
   decodePack,
   noToolsHash,
@@ -26,6 +32,7 @@ import {
   bundleVersion,
 } from './bundle.format.ts';
 import { redactedRun } from './bundle-redaction.ts';
+import { recordedGiven } from './recorded-given.ts';
 import { type LoggedEvent, recordedSteps } from './recorded-steps.ts';
 
 export interface BundleDeps {
@@ -93,9 +100,12 @@ type StartContext = Pick<BundleStart, 'culture' | 'parameters' | 'resources'>;
 const instructionsOf = (
   agent: CompiledAgent,
   { culture, parameters, resources = [] }: StartContext,
+  given: GivenContext | null,
   sent: string | undefined,
 ): string | null => {
-  const texts = (['act', 'plan'] as const).map((mode) => agent.instructions(culture, parameters, mode));
+  const texts = (['act', 'plan'] as const).map((mode) =>
+    withGiven(agent.instructions(culture, parameters, mode), given),
+  );
   const hashOf = (text: string | null): string => textHash(withResources(text, resources) ?? '');
   const same = texts.find((text) => sent !== undefined && hashOf(text).startsWith(sent));
   return same === undefined ? (texts[0] ?? null) : same;
@@ -134,9 +144,10 @@ const agentKey = ({ agentName, agentVersion, agentSavedAt }: AgentUsed): string 
 const compiledStart = (
   agent: CompiledAgent,
   context: StartContext,
+  given: GivenContext | null,
   sent: PromptHashes | undefined,
 ): BundleStart['compiled'] => ({
-  instructions: instructionsOf(agent, context, sent?.instructions),
+  instructions: instructionsOf(agent, context, given, sent?.instructions),
   // A replay without tools offers none of those that the agent has.
   tools: sent?.tools === noToolsHash ? [] : agent.modelTools,
   contextWindowTokens: agent.model.catalog?.contextWindowTokens ?? null,
@@ -156,7 +167,12 @@ const bundledRun = async (deps: BundleDeps, row: RunRow, { variant, agent }: Run
   const { records } = deps;
   const recorded = await records.recordedInput(row.tenant_id, row.id);
   const context = recorded?.context ?? { culture: null, parameters: {}, historyLength: null };
+  // What a caller gave as instructions is no message: the model had it with those of the agent.
+  const { given, input } = recorded === null ? { given: null, input: null } : recordedGiven(recorded);
   const session = await sessionPart(deps, row, context.historyLength);
+  // Nor is what it gave as said before an answer of this run, although a session keeps it with the turn.
+  const told = given?.history ?? [];
+  const turn = session.turn.slice(told.length);
   const stored = await records.modelCalls(row.tenant_id, row.id);
   const ledger = await records.toolInvocations(row.tenant_id, row.id, maxCalls);
   const events = await eventsOf(deps, row);
@@ -167,10 +183,10 @@ const bundledRun = async (deps: BundleDeps, row: RunRow, { variant, agent }: Run
     // Ids grow in the order of calling.
     ledger: [...ledger].sort((a, b) => (a.id < b.id ? -1 : 1)),
     calls,
-    turn: session.turn,
+    turn,
     error: record.error,
   });
-  const openResults = openResultsOf(session.turn, stored);
+  const openResults = openResultsOf(turn, stored);
   const missing = [
     ...(recorded === null ? ['The input was not recorded, or was removed.'] : []),
     ...(session.missing === null ? [] : [session.missing]),
@@ -183,15 +199,15 @@ const bundledRun = async (deps: BundleDeps, row: RunRow, { variant, agent }: Run
     start: {
       culture: context.culture,
       parameters: context.parameters,
-      input: recorded?.messages ?? null,
-      history: session.history,
+      input,
+      history: told.length === 0 ? session.history : [...(session.history ?? []), ...told],
       historySummary: context.historySummary ?? null,
       ...(context.resources === undefined ? {} : { resources: context.resources }),
       openResults: openResults ?? null,
       compiled:
         agent === null
           ? null
-          : compiledStart(askedAgent(agent, recorded?.context.asked ?? null), context, calls[0]?.prompt),
+          : compiledStart(askedAgent(agent, recorded?.context.asked ?? null), context, given, calls[0]?.prompt),
       skills: (variant?.agent.content.skillNames ?? []).map((name) => ({
         name,
         fingerprint: variant?.reached.skills.get(name)?.fingerprint ?? '',

@@ -32,7 +32,7 @@ export interface BundleStart {
   readonly culture: string | null;
   readonly parameters: Readonly<Record<string, string>>;
   readonly input: readonly ChatMessage[] | null;
-  /** Of the session, as it stood before the turn; null without a session. */
+  /** What was said before the turn, in the session and as its caller has it; null without a session where nothing was. */
   readonly history: readonly ChatMessage[] | null;
   /** What was read of the resources that the agent names; absent: nothing. */
   readonly resources?: readonly ReadResource[];

@@ -23,6 +23,7 @@ const emptyJournal: RunJournal = {
   packed: () => nothing,
   toolPending: () => [],
   toolSettled: () => [],
+  toolAsked: () => [],
   toolRefused: () => [],
   toolAnswered: () => [],
   toolsUnknown: () => nothing,

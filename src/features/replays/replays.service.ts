@@ -4,19 +4,12 @@ import type { CallContext, Handlers } from '../../core/context.ts';
 import type { RunRow, ToolInvocationRow } from '../../db/tables.ts';
 import type { CompiledAgent } from '../../engine/compiled-agent.ts';
 import type { ChatMessage } from '../../engine/context/index.ts';
-import { type GivenContext, type RecordedCall, type RunReplay, recordedTools } from '../../engine/context/index.ts';
+import { type RecordedCall, type RunReplay, recordedTools } from '../../engine/context/index.ts';
 import { warningsOf } from '../../engine/lifecycle/index.ts';
 import type { AgentVariants } from '../agents/index.ts';
 import type { AuditLog } from '../audit/index.ts';
-import {
-  askedAgent,
-  failureError,
-  type Launch,
-  type RecordedInput,
-  type RunAccess,
-  type RunRecords,
-  type RunWork,
-} from '../runs/index.ts';
+import { askedAgent, failureError, type Launch, type RunAccess, type RunRecords, type RunWork } from '../runs/index.ts';
+import { recordedGiven } from './recorded-given.ts';
 import type { replayOperations } from './replays.operations.ts';
 import type { ToolMode } from './replays.schema.ts';
 
@@ -51,20 +44,6 @@ const assertRepeatable = (run: RunRow): void => {
     );
   if (run.status === 'Queued' || run.status === 'Running')
     throw new AcpError('run-not-finished', `Run ${run.id} is ${run.status} and can be replayed once it has ended.`);
-};
-
-/** What the caller of the source gave beside its message, and the input without it. */
-const recordedGiven = ({ messages, context }: RecordedInput) => {
-  const { given: counted } = context;
-  if (counted === undefined) return { given: null, input: messages };
-  const first = counted.instructions ? 1 : 0;
-  const [instructions] = messages;
-  const told = first === 0 ? [] : (instructions?.contents ?? []);
-  const given: GivenContext = {
-    instructions: first === 0 ? null : told.map((part) => (part.type === 'Text' ? part.text : '')).join(''),
-    history: messages.slice(first, first + counted.history),
-  };
-  return { given, input: messages.slice(first + counted.history) };
 };
 
 /** What the person or program said in the source turn; what came of it is left to the replay. */

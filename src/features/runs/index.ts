@@ -15,7 +15,7 @@ import type { PauseJournal } from '../../engine/lifecycle/index.ts';
 import { createRunEngine, type RunEngine } from '../../engine/lifecycle/index.ts';
 import { createPriceList } from '../../engine/pricing.ts';
 import type { RunListeners } from '../../engine/record/index.ts';
-import type { ToolAuthorizer, ToolCallDeps } from '../../engine/tools/index.ts';
+import type { LostRemoteTasks, ToolAuthorizer, ToolCallDeps } from '../../engine/tools/index.ts';
 import type { LoopCriterionEvaluator, StructuredResponseValidator } from '../../engine/turn/index.ts';
 import type { ModelProviders } from '../../providers/models/index.ts';
 import type { ProviderAccess } from '../../providers/models/provider-access.ts';
@@ -100,6 +100,7 @@ export interface RunsDeps extends Pick<LaunchDeps, 'lifecycle' | 'stops'> {
   readonly events: WebhookEvents;
   readonly scoresOf: (tenantId: string, runId: string) => Promise<RunComparisonSide['scores']>;
   readonly memory: AgentMemory;
+  readonly remoteTasks: LostRemoteTasks;
   readonly structuredResponseValidators: ReadonlyMap<string, StructuredResponseValidator>;
   readonly loopCriteria: ReadonlyMap<string, LoopCriterionEvaluator>;
   readonly log: Logger;

@@ -1,5 +1,6 @@
 import { defineStore, type StoreDefinition } from '../../db/define-store.ts';
 import { insertStatement, type Statement, updateStatement } from '../../db/statement.ts';
+import { askedCall } from '../../db/tables.ts';
 import { quotaUse } from '../../engine/control/index.ts';
 import type { OpenedRun, RunJournal, ToolCallEntry, ToolCallSettlement } from '../../engine/record/index.ts';
 import type { RunCounters } from '../quotas/index.ts';
@@ -132,11 +133,11 @@ export const createRunJournal = (currency: string | null, counters: RunCounters 
     const settle = updateStatement(
       db,
       'tool_invocations',
-      (entry: ToolCallEntry, settlement: ToolCallSettlement) => {
+      (entry: ToolCallEntry, settlement: ToolCallSettlement, called: number) => {
         const where = { run_id: entry.runId, id: entry.id };
         const row = rows.seal('tool_invocations', entry.tenantId, { ...settlementRow(entry, settlement), ...where });
         const { run_id: _run, id: _id, ...set } = row;
-        return { set, where };
+        return { set: { ...set, called }, where };
       },
       { isRepeatable: true },
     );
@@ -258,7 +259,8 @@ export const createRunJournal = (currency: string | null, counters: RunCounters 
         { isRepeatable: true },
       ),
       toolPending: (entry) => [insertEntry(entry)],
-      toolSettled: (entry, settlement) => [settle(entry, settlement)],
+      toolSettled: (entry, settlement) => [settle(entry, settlement, 1)],
+      toolAsked: (entry, settlement) => [settle(entry, settlement, askedCall)],
       toolRefused: (entry, settlement) => [insertSettled(entry, settlement, false)],
       toolAnswered: (entry, settlement) => [insertSettled(entry, settlement, true)],
       toolsUnknown: updateStatement(db, 'tool_invocations', (runId: string) => ({

@@ -8,11 +8,17 @@ import { parseMessage, type RpcMessage } from '../mcp/wire/json-rpc.ts';
 import type { A2aVersion, AgentCard } from './agent-card.ts';
 import { createTaskReading, type TaskReading } from './task-reading.ts';
 
-type Method = 'send' | 'stream' | 'get' | 'cancel';
+type Method = 'send' | 'stream' | 'subscribe' | 'get' | 'cancel';
 
 const methods: Readonly<Record<A2aVersion, Readonly<Record<Method, string>>>> = {
-  '1.0': { send: 'SendMessage', stream: 'SendStreamingMessage', get: 'GetTask', cancel: 'CancelTask' },
-  '0.3': { send: 'message/send', stream: 'message/stream', get: 'tasks/get', cancel: 'tasks/cancel' },
+  '1.0': {
+    ...{ send: 'SendMessage', stream: 'SendStreamingMessage', subscribe: 'SubscribeToTask' },
+    ...{ get: 'GetTask', cancel: 'CancelTask' },
+  },
+  '0.3': {
+    ...{ send: 'message/send', stream: 'message/stream', subscribe: 'tasks/resubscribe' },
+    ...{ get: 'tasks/get', cancel: 'tasks/cancel' },
+  },
 };
 
 export interface A2aClientDeps {
@@ -41,7 +47,7 @@ export interface Conversation {
 
 // Of an answer that is no success only the number counts.
 const maxErrorBytes = 65_536;
-// Looks at a task come at first quickly, then more and more seldom.
+// Looks at a task, and subscriptions to it, come at first quickly, then more and more seldom.
 const firstPauseMs = 250;
 const longestPauseMs = 5000;
 /** Looks in a row that may fail before the task is given up. */
@@ -74,6 +80,8 @@ const refusal = async (answer: OpenedResponse): Promise<McpFailure> => {
   return message?.kind === 'error' ? rpcFailure(message.error, status) : new McpFailure('http', { status });
 };
 
+const isStreamed = (method: Method): boolean => method === 'stream' || method === 'subscribe';
+
 /** A look that failed for a reason that may pass. */
 const mayPass = (error: unknown): boolean =>
   error instanceof McpFailure &&
@@ -99,7 +107,7 @@ export const createA2aClient = (deps: A2aClientDeps) => {
       url: card.url,
       headers: {
         'content-type': 'application/json',
-        accept: method === 'stream' ? 'text/event-stream, application/json' : 'application/json',
+        accept: isStreamed(method) ? 'text/event-stream, application/json' : 'application/json',
         'a2a-version': card.protocol,
         ...(deps.authorization === null ? {} : { authorization: deps.authorization }),
         ...(deps.traceparent === undefined ? {} : { traceparent: deps.traceparent }),
@@ -166,7 +174,7 @@ export const createA2aClient = (deps: A2aClientDeps) => {
       for await (const { data } of readEvents(answer.body, maxBytes)) {
         if (data === '') continue;
         take(reading, fromMessage(data), conversation);
-        if (reading.isOver) return;
+        if (reading.hasEnded) return;
       }
     } catch (error) {
       const isCut = error instanceof McpFailure && (error.kind === 'no-answer' || error.kind === 'broken');
@@ -176,23 +184,46 @@ export const createA2aClient = (deps: A2aClientDeps) => {
     }
     if (reading.task === null) throw new McpFailure('no-answer', { cause: new OutboundError('unreachable') });
   };
-  const stream = (reading: TaskReading, conversation: Conversation): Promise<void> =>
-    measured('stream', async () => {
+  const streamed = (
+    method: 'stream' | 'subscribe',
+    params: unknown,
+    reading: TaskReading,
+    conversation: Conversation,
+  ): Promise<void> =>
+    measured(method, async () => {
       const { signal, timeoutMs } = conversation;
-      const answer = await open('stream', { message: message(conversation) }, { signal, timeoutMs });
-      if (mediaType(answer) === 'text/event-stream') return follow(reading, conversation, answer);
-      return take(reading, await fromDocument(answer), conversation);
+      const answer = await open(method, params, { signal, timeoutMs });
+      if (mediaType(answer) === 'text/event-stream') await follow(reading, conversation, answer);
+      else take(reading, await fromDocument(answer), conversation);
     });
-  /** Looks at the task again and again until it is over. */
-  const watch = async (reading: TaskReading, conversation: Conversation): Promise<void> => {
+  /** True: the stream of a task that goes on was read as far as it went. Whoever has none, or not now, is looked at. */
+  const subscribed = async (id: string, reading: TaskReading, conversation: Conversation): Promise<boolean> => {
+    reading.missed();
+    try {
+      await streamed('subscribe', { id }, reading, conversation);
+      return true;
+    } catch (error) {
+      if (!(error instanceof McpFailure) || conversation.signal.aborted) throw error;
+      return false;
+    }
+  };
+  /** Follows the task until it is over: by its stream as long as there is one, then by looking at it again and again. */
+  const watch = async (reading: TaskReading, conversation: Conversation, streams: boolean): Promise<void> => {
+    let subscribes = streams;
     let pauseMs = firstPauseMs;
     let failed = 0;
     while (!reading.isOver && reading.task !== null) {
       await sleep(pauseMs, conversation.signal);
       pauseMs = Math.min(pauseMs * 2, longestPauseMs);
+      const { id } = reading.task;
+      if (subscribes) {
+        subscribes = await subscribed(id, reading, conversation);
+        // Whatever kept it from the end, a look says how far the task is.
+        if (reading.isOver) return;
+      }
       try {
         const limits = { signal: conversation.signal, timeoutMs: deps.requestTimeoutMs };
-        take(reading, await request('get', { id: reading.task.id }, limits), conversation);
+        take(reading, await request('get', { id }, limits), conversation);
         failed = 0;
       } catch (error) {
         failed += 1;
@@ -208,13 +239,13 @@ export const createA2aClient = (deps: A2aClientDeps) => {
       let streams = card.streams;
       if (streams)
         try {
-          await stream(reading, conversation);
+          await streamed('stream', { message: message(conversation) }, reading, conversation);
         } catch (error) {
           if (!(error instanceof McpFailure) || !noStreams.has(error.code) || reading.task !== null) throw error;
           streams = false;
         }
       if (!streams) await send(reading, conversation);
-      await watch(reading, conversation);
+      await watch(reading, conversation, streams);
       return reading;
     },
     /** A task as it is now. */

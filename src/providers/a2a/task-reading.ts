@@ -106,6 +106,8 @@ export const createTaskReading = () => {
   let statusParts: readonly ReplyPart[] = [];
   let historyParts: readonly ReplyPart[] = [];
   const artifacts = new Map<string, ReplyPart[]>();
+  // What a stream says after a cut may be a piece of a text whose beginning nobody has heard.
+  let isWhole = true;
 
   const keep = (artifact: unknown, append: boolean): boolean => {
     if (!isRecord(artifact)) return false;
@@ -130,11 +132,14 @@ export const createTaskReading = () => {
       artifacts.clear();
       for (const artifact of told['artifacts']) keep(artifact, false);
     }
+    isWhole = true;
     const history: readonly unknown[] = Array.isArray(told['history']) ? told['history'] : [];
     const last = history.findLast((one) => isRecord(one) && (one['role'] === 'ROLE_AGENT' || one['role'] === 'agent'));
     historyParts = readParts(last);
     return true;
   };
+
+  const hasEnded = (): boolean => message !== null || (task !== null && over.has(task.state));
 
   return {
     /** False: it is nothing that the protocol has. */
@@ -144,6 +149,7 @@ export const createTaskReading = () => {
       const [what, told] = said;
       if (what === 'message') {
         message = readParts(told);
+        isWhole = true;
         return true;
       }
       if (what === 'task') return wholeTask(told);
@@ -156,8 +162,16 @@ export const createTaskReading = () => {
     get task(): KnownTask | null {
       return task;
     },
+    /** Something may have been said that was not heard: it is not over before the task is told as a whole. */
+    missed(): void {
+      isWhole = false;
+    },
+    /** Nothing more comes, whether or not all of it was heard. */
+    get hasEnded(): boolean {
+      return hasEnded();
+    },
     get isOver(): boolean {
-      return message !== null || (task !== null && over.has(task.state));
+      return isWhole && hasEnded();
     },
     /** What was answered: a message, or what the task made; where it made nothing, what is said of it last. */
     parts(): readonly ReplyPart[] {

@@ -37,12 +37,14 @@ const orderedVectors = (
 export const libraryVectors = async (
   calls: ProviderCalls,
   call: ModelCall,
-  { dimensions, take }: VectorRequest,
+  { dimensions, areTokens, take }: VectorRequest,
 ): Promise<readonly ModelPart[]> => {
   const { surface } = calls;
   const scope = calls.open(call, false, calls.vectorLimits);
   try {
-    const values = textsOf(call.prompt);
+    const texts = textsOf(call.prompt);
+    // The library passes on what it is given; only its types know no tokens.
+    const values = areTokens === true ? texts.map((text) => JSON.parse(text) as string) : texts;
     const model = await calls.embedder(call.model);
     scope.waiting();
     const { embeddings, response } = await model.doEmbed({

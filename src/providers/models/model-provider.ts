@@ -53,6 +53,8 @@ export interface ModelCall {
 export interface VectorRequest {
   /** Null: as many as the model has. */
   readonly dimensions: number | null;
+  /** The texts are lists of tokens, as JSON, and are sent as such. */
+  readonly areTokens?: boolean;
   /** Called once the provider has answered: they are part of no message and kept nowhere. */
   readonly take: (vectors: readonly (readonly number[])[]) => void;
 }

@@ -8,11 +8,18 @@ import { call } from '../wire.ts';
 test('RUN-78 AGENT-46 calls of remote agents and kill -9: none with effects is sent twice, and others as the same message', async (t) => {
   const sent: { readonly text: string; readonly messageId: string }[] = [];
   let isHeld = true;
+  const canceled: string[] = [];
   const remote = await rawAgent(t, ({ method, params }) => {
-    if (method === 'GetTask') return task('WORKING');
+    if (method === 'GetTask') return task('WORKING', { id: params.id });
+    if (method === 'CancelTask') {
+      canceled.push(params.id);
+      return task('CANCELED', { id: params.id });
+    }
     const { messageId, parts } = params.message;
-    sent.push({ text: parts[0].text, messageId });
-    return { task: isHeld ? task('WORKING') : task('COMPLETED', { artifacts: [artifact('done')] }) };
+    const [{ text }] = parts;
+    sent.push({ text, messageId });
+    const more = { id: `task of ${text}` };
+    return { task: isHeld ? task('WORKING', more) : task('COMPLETED', { ...more, artifacts: [artifact('done')] }) };
   });
   const agents = { pays: 'Destructive', talks: 'External', notes: 'Write' };
   const site = openSite({
@@ -50,7 +57,16 @@ test('RUN-78 AGENT-46 calls of remote agents and kill -9: none with effects is s
     });
     assert.equal(answer.status, 202, answer.text);
   }
-  await until('calls that are out', async () => sent.length === 3);
+  const children = async () =>
+    (await everyRun(service)).filter(({ agentName }) => agentName !== 'boss') as unknown as {
+      readonly agentName: string;
+      readonly error: { readonly message: string } | null;
+      readonly remoteTask: { readonly taskId: string | null; readonly state: string | null };
+    }[];
+  await until('calls that are out', async () => {
+    const known = (await children()).filter(({ remoteTask }) => remoteTask.taskId !== null);
+    return sent.length === 3 && known.length === 3;
+  });
 
   await service.kill();
   isHeld = false;
@@ -69,4 +85,23 @@ test('RUN-78 AGENT-46 calls of remote agents and kill -9: none with effects is s
       .sort(),
     ['call_pays Unknown', 'call_talks Unknown'],
   );
+
+  // What nobody waits for any more is canceled; a call that is made again finds its task as it is.
+  await until('the cancels', async () => {
+    const states = (await children()).map(({ remoteTask }) => remoteTask.state);
+    return states.filter((state) => state === 'CANCELED').length === 2;
+  });
+  assert.deepEqual(canceled.toSorted(), ['task of pays Ulm', 'task of talks Ulm']);
+  const ends = (await children()).map(({ agentName, error, remoteTask }) => [
+    agentName,
+    remoteTask.state,
+    error?.message.split('. ')[1] ?? null,
+  ]);
+  const told = 'The agent that it had asked is told to cancel its task.';
+  assert.deepEqual(ends.toSorted(), [
+    ['notes', 'COMPLETED', null],
+    ['notes', 'WORKING', 'The task of the agent that it had asked goes on there.'],
+    ['pays', 'CANCELED', told],
+    ['talks', 'CANCELED', told],
+  ]);
 });

@@ -126,6 +126,21 @@ forEachHttpService('parts of a trace in any order, apart and sent again make the
   });
 });
 
+overHttp('a day later it is not known any more which spans came, and still which runs there are', async (open) => {
+  const app = await openTraces(open);
+  const trip = planner(app.clock.now() - 2000);
+  await accept(app, trip.all);
+  const runs = await settled(app, 1);
+  const waiting = async () =>
+    (await app.store.stored('spans of agents elsewhere')).map(({ run_id: runId }) => runId !== null);
+  await app.clock.jump(25 * 3_600_000);
+  await app.clock.advance(3000);
+  assert.deepEqual(await waiting(), []);
+  await accept(app, trip.all);
+  assert.deepEqual(await settled(app, 1), runs);
+  assert.deepEqual(await waiting(), Array(7).fill(true));
+});
+
 forEachSharedService('two processes that each get a half of a trace make one run of it', async (open) => {
   const first = await openTraces(open, { service: { Quotas: { Enabled: true } } });
   const second = await openTraces(open, { folder: first.folder, clock: first.clock });

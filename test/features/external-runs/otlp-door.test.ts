@@ -6,6 +6,8 @@ import { OTLPTraceExporter } from '@opentelemetry/exporter-trace-otlp-proto';
 import { resourceFromAttributes } from '@opentelemetry/resources';
 import { BatchSpanProcessor, TracerProvider } from '@opentelemetry/sdk-trace';
 import { overHttp } from '../../support/app.ts';
+import { testClock } from '../../support/clock.ts';
+import { dayMs, daysAgo, swept } from '../retention/retention-world.ts';
 import {
   accept,
   attributesOf,
@@ -289,34 +291,79 @@ overHttp('the credential alone says whose a run is, and who may not send is told
   assert.deepEqual([run?.userId, run?.labels?.['team']], ['zoraida', 'red']);
   assert.deepEqual((await app.inTenant('acme').runs.list({ query: {} })).body, []);
 
-  // A person is erased with what still waits.
+  // A person is told of and erased with what still waits.
   await accept(app, planner(begin).all, { token });
-  await app.client.dataSubjects.erase({ params: { id: 'zoraida' }, query: { dryRun: false } });
+  const { bytes } = await app.client.dataSubjects.export({ params: { id: 'zoraida' } });
+  const document = JSON.parse(Buffer.concat(await Array.fromAsync(bytes ?? [])).toString());
+  assert.deepEqual([document.runs.length, document.spans.length], [2, 14]);
+  assert.match(JSON.stringify(document.spans), /Plan my trip/);
+  const erased = async (dryRun: boolean) =>
+    (await app.client.dataSubjects.erase({ params: { id: 'zoraida' }, query: { dryRun } })).body.rowsByTarget['spans'];
+  assert.deepEqual([await erased(true), await erased(false), await erased(true)], [14, 14, 0]);
   await app.clock.advance(6 * 60_000);
   assert.deepEqual(await externalRuns(app), []);
   assert.doesNotMatch(JSON.stringify(await app.store.stored('spans of agents elsewhere')), /zoraida/);
 });
 
+overHttp('RET-9 an old run goes with all that hangs on it, also below it, and the young one stays', async (open) => {
+  const app = await openTraces(open, {
+    clock: testClock({ at: daysAgo(3) }),
+    service: { Observability: { PersistSpans: true } },
+  });
+  const old = planner(app.clock.now() - 2000);
+  await accept(app, old.all);
+  const [run] = await settled(app, 1);
+  const ids = (await app.client.runs.tree({ params: { runId: run?.id ?? '' } })).body.map(({ id }) => id);
+  assert.equal(ids.length, 2);
+  await app.clock.jump(3 * dayMs);
+  const young = planner(app.clock.now() - 2000);
+  await accept(app, young.all);
+  await settled(app, 2);
+  await app.client.retention.save({ params: { target: 'Runs' }, body: { maxAgeDays: 1 } });
+  await swept(app, 'Runs');
+  await app.clock.advance(6000);
+  assert.deepEqual(
+    (await externalRuns(app)).map(({ labels }) => labels?.['trace']),
+    [young.traceId],
+  );
+  const text = await app.store.text();
+  for (const gone of [...ids, old.traceId]) assert.ok(!text.includes(gone), gone);
+});
+
 overHttp('without its setting the path is not there, whatever else is below it', async (open) => {
-  for (const Enabled of [false, true]) {
-    const app = await open({ host: { OpenAi: { Enabled } } });
-    const { status, body } = await postBytes(app, '{}');
-    assert.deepEqual([status, body.error.code], [404, 'unknown_url']);
-  }
+  const without = await open({ host: { OpenAi: { Enabled: false } } });
+  const { status, body } = await postBytes(without, '{}');
+  assert.deepEqual([status, body.code, body.error], [404, 'not-found', undefined]);
+  const openAi = await postBytes(await open({ host: { OpenAi: { Enabled: true } } }), '{}');
+  assert.deepEqual([openAi.status, openAi.body.error.code], [404, 'unknown_url']);
   const both = await openTraces(open, { host: { OpenAi: { Enabled: true } } });
   assert.deepEqual((await postBytes(both, '{}')).body, {});
   const models = await fetch(`${both.url}/v1/nothing`);
   assert.deepEqual([models.status, Object.keys((await models.json()) as object)], [404, ['error']]);
 });
 
-overHttp('a store that is away, and too many requests, are told with the time to wait', async (open) => {
-  const app = await openTraces(open);
+overHttp('a store that takes no writes, and too many requests, are told with the time to wait', async (open) => {
+  const app = await openTraces(open, { host: { Metrics: { Path: '/metrics' } } });
   const begin = app.clock.now() - 2000;
   const again = await app.store.refuse('spans of agents elsewhere');
   const failed = await post(app, planner(begin).all);
-  assert.ok(failed.status >= 500, String(failed.status));
+  assert.deepEqual([failed.status, failed.body.code], [503, 14]);
+  assert.ok(Number(failed.headers.get('retry-after')) > 0);
   await again();
-  await accept(app, planner(begin).all);
+  const trip = planner(begin);
+  await accept(app, trip.all);
+  await settled(app, 1);
+  const late = span({ traceId: trip.traceId, parent: trip.agent, operation: 'chat', from: 500, to: 600, begin });
+  await post(app, [late, { ...late, traceId: '00' }]);
+  const series = (await (await fetch(`${app.url}/metrics`)).text()).split('\n');
+  assert.deepEqual(series.filter((line) => line.startsWith('acp_traces_')).toSorted(), [
+    'acp_traces_runs_total{acp_run_status="Completed"} 1',
+    'acp_traces_runs_total{acp_run_status="Failed"} 1',
+    'acp_traces_spans_total{acp_traces_outcome="invalid"} 1',
+    'acp_traces_spans_total{acp_traces_outcome="late"} 1',
+    'acp_traces_spans_total{acp_traces_outcome="taken"} 7',
+    'acp_traces_spans_total{acp_traces_outcome="unavailable"} 7',
+  ]);
   const limited = await openTraces(open, {
     service: { RateLimit: { Enabled: true, PermitLimit: 1, Window: '60s' } },
   });

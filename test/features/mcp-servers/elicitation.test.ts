@@ -87,6 +87,12 @@ forEachService(
       calls.map(({ source, succeeded, error }) => [source, succeeded, error]),
       [['weather', false, 'The call has asked for input.']],
     );
+    const usage = async () =>
+      (await app.client.tools.usage({ query: {} })).body.map(({ totalCalls, failedCalls }) => [
+        totalCalls,
+        failedCalls,
+      ]);
+    assert.deepEqual(await usage(), [], 'how it went is not known yet');
     assert.deepEqual(declared(callsTo(server)[0] as Asked), { form: {}, url: {} });
 
     const sent = (...toolResults: { callId: string; result?: string; errorMessage?: string }[]) =>
@@ -103,6 +109,7 @@ forEachService(
 
     const { output, runId: next } = await sent(...both(JSON.stringify(accepts)));
     assert.equal(output, JSON.stringify({ who: accepts, where: { action: 'decline' } }));
+    assert.deepEqual(await usage(), [[1, 0]]);
     const [before, after, ...more] = callsTo(server);
     assert.deepEqual(more, []);
     assert.equal(after?.params['requestState'], state);

@@ -2,7 +2,7 @@ import assert from 'node:assert/strict';
 import type { ConfigError } from '../../../src/core/config/index.ts';
 import { startServer } from '../../providers/http/loopback-server.ts';
 import { forEachSharedService, overHttp } from '../../support/app.ts';
-import { runJson } from '../runs/run-calls.ts';
+import { refusal, runJson } from '../runs/run-calls.ts';
 import { callsTool, get, refresh, refused, save } from './mcp-world.ts';
 import { authorized, callback, oauthSetup, params, protectedServer, queryOf, start } from './oauth-world.ts';
 
@@ -193,5 +193,59 @@ forEachSharedService(
     assert.ok(renewals(world.issuer.asked) >= 2);
     await first.client.mcpServers.oauthDisconnect({ params });
     assert.equal((await refresh(second.client)).servers[0]?.state, 'AuthorizationRequired');
+  },
+);
+
+overHttp(
+  'MCP-33 a module keeps the tokens: they outlive the process, and nothing of them is anywhere else',
+  async (open, t) => {
+    const world = await protectedServer(t);
+    const saved = new Map<string, string>();
+    let isBroken = false;
+    const asked: string[] = [];
+    const work = async <T>(name: string, answer: () => T): Promise<T> => {
+      asked.push(name);
+      if (isBroken) throw new Error('words of the vault');
+      return answer();
+    };
+    const keyOf = ({ tenantId, serverId }: { tenantId: string; serverId: string }) => `${tenantId} ${serverId}`;
+    const mcpTokenStore = {
+      load: (key: { tenantId: string; serverId: string }) => work('load', () => saved.get(keyOf(key)) ?? null),
+      save: (key: { tenantId: string; serverId: string }, value: string) =>
+        work('save', () => void saved.set(keyOf(key), value)),
+      remove: (key: { tenantId: string; serverId: string }) => work('remove', () => void saved.delete(keyOf(key))),
+    };
+    const first = await open(oauthSetup({ module: { mcpTokenStore } }));
+    await authorized(first.client, world);
+    assert.match([...saved.keys()].join(), /^default [0-9a-f-]{36}$/);
+    const { accessToken } = JSON.parse([...saved.values()][0] ?? '{}').grant as { accessToken: string };
+    assert.ok(!(await first.store.text()).includes(accessToken));
+    assert.ok(!JSON.stringify(first.log).includes(accessToken));
+    await first.close();
+
+    const app = await open({ ...oauthSetup({ module: { mcpTokenStore } }), folder: first.folder, clock: first.clock });
+    assert.equal((await refresh(app.client)).servers[0]?.state, 'Connected');
+    world.issuer.endTokens();
+    assert.equal((await refresh(app.client)).servers[0]?.state, 'Connected');
+    assert.equal(renewals(world.issuer.asked), 1);
+    assert.ok(![...saved.values()].join().includes(accessToken), 'the renewed one is kept in its place');
+
+    isBroken = true;
+    assert.equal((await refresh(app.client)).servers[0]?.state, 'Unreachable');
+    assert.equal((await refusal(app.client.mcpServers.oauthDisconnect({ params }))).code, 'store-unavailable');
+    isBroken = false;
+    // What is there may be anything.
+    const [key = ''] = saved.keys();
+    const kept = saved.get(key) ?? '';
+    for (const value of ['', '{', '[]', '{"grant":1}', '{"binding":"x","grant":{"accessToken":"y"}}']) {
+      saved.set(key, value);
+      assert.equal((await refresh(app.client)).servers[0]?.state, 'AuthorizationRequired', value);
+    }
+    saved.set(key, kept);
+    assert.equal((await refresh(app.client)).servers[0]?.state, 'Connected');
+    await app.client.mcpServers.oauthDisconnect({ params });
+    assert.deepEqual([...saved], []);
+    assert.ok(asked.includes('remove'));
+    assert.equal((await refusal(app.client.mcpServers.oauthDisconnect({ params }))).code, 'not-found');
   },
 );

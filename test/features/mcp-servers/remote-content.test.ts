@@ -150,3 +150,38 @@ test('MCP-36 what was answered for one credential is not for another one', async
   assert.deepEqual(await lists.list(row, 'resources', 'two', ask), [3]);
   assert.deepEqual(await lists.list({ ...row, updated_at: 2 }, 'prompts', 'two', ask), [4]);
 });
+
+test('MCP-36 what is kept has bounds: of time, of one list, and of all of them', async () => {
+  let now = 1;
+  const lists = createKeptLists(() => now);
+  let asked = 0;
+  const list = (id: string, ttlMs: number | null, entry = 'x') =>
+    lists.list({ id, updated_at: 1 }, 'prompts', 'one', async () => {
+      asked += 1;
+      return { entries: [entry], ttlMs, isComplete: true };
+    });
+  const timesAsked = async (work: () => Promise<unknown>): Promise<number> => {
+    const before = asked;
+    await work();
+    return asked - before;
+  };
+  const twice = async (id: string, ttlMs: number | null, entry?: string) => {
+    await list(id, ttlMs, entry);
+    return timesAsked(() => list(id, ttlMs, entry));
+  };
+  assert.deepEqual([await twice('hint', 1000), await twice('none', null), await twice('zero', 0)], [0, 1, 1]);
+  const day = 24 * 60 * 60 * 1000;
+  await list('long', 30 * day);
+  now += day - 1;
+  assert.equal(await timesAsked(() => list('long', 30 * day)), 0);
+  now += 1;
+  assert.equal(await timesAsked(() => list('long', 30 * day)), 1, 'nothing is kept for more than a day');
+  // A list with its brackets and quotes: 262,144 bytes, and one more.
+  assert.equal(await twice('large', 1000, 'x'.repeat(262_140)), 0);
+  assert.equal(await twice('larger', 1000, 'x'.repeat(262_141)), 1);
+  for (let number = 0; number < 200; number += 1) await list(`of ${number}`, 1000);
+  assert.equal(await timesAsked(() => list('of 0', 1000)), 0);
+  await list('one more', 1000);
+  assert.equal(await timesAsked(() => list('of 199', 1000)), 0);
+  assert.equal(await timesAsked(() => list('of 0', 1000)), 1, 'the oldest has gone');
+});

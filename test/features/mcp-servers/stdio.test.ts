@@ -1,12 +1,13 @@
 import assert from 'node:assert/strict';
 import { resolve } from 'node:path';
 import { type TestContext, test } from 'node:test';
+import type { ConfigError } from '../../../src/core/config/index.ts';
 import { openApp, type TestApp } from '../../support/app.ts';
 import { eventually } from '../../support/eventually.ts';
 import { refusal, runJson, stream } from '../runs/run-calls.ts';
 import { get, mcpSetup, refresh } from './mcp-world.ts';
 
-const names = ['about', 'hang', 'lines', 'line', 'child'];
+const names = ['about', 'hang', 'lines', 'line', 'child', 'orphan'];
 const script = names.flatMap((name) => [
   { when: { tool: `local_${name}` }, reply: { text: '{{last}}' } },
   { when: { message: name }, reply: { toolCalls: [{ name: `local_${name}`, arguments: {} }] } },
@@ -123,10 +124,14 @@ test('MCP-17 a program of the host is a server, which nobody changes over the AP
     app.log.some(({ message, fields }) => message === 'An MCP server says' && fields['line'] === `started as ${pid}`),
   );
   const child = JSON.parse(await output('child')) as About;
-  assert.ok(lives(pid) && lives(child.pid));
+  const orphan = JSON.parse(await output('orphan')) as About;
+  assert.ok(lives(pid) && lives(child.pid) && lives(orphan.pid));
   await app.close();
   await gone('the program', pid);
   await gone('what it has started', child.pid);
+  // What has left its group and has lost its parent is known by its environment alone.
+  if (process.platform === 'linux') await gone('what nobody is the parent of', orphan.pid);
+  else process.kill(orphan.pid);
 });
 
 test('MCP-17 RUN-78 a program that dies in a call has answered nothing, is started again, and is not called twice', async (t) => {
@@ -172,4 +177,27 @@ test('MCP-9 a program that the configuration names no more is no server any more
   await first.close();
   const second = await openApp(t, 'in process', mcpSetup({ folder: first.folder }));
   await eventually('its record is gone', async () => (await second.client.mcpServers.list()).body.length === 0);
+});
+
+test('MCP-17 TOOL-3 the configuration says what a tool of a program does, over what the program says', async (t) => {
+  const effects = { about: 'Read', hang: 'Destructive' };
+  const first = await opened(t, { Command: program, Effects: effects });
+  const shown = async (app: TestApp) =>
+    Object.fromEntries(
+      (await app.client.tools.list({})).body.flatMap(({ name, effect }) =>
+        name.startsWith('local_') ? [[name.slice('local_'.length), effect]] : [],
+      ),
+    );
+  await reached(first, 'Connected');
+  const own = { child: 'External', line: 'External', lines: 'External', orphan: 'External' };
+  assert.deepEqual(await shown(first), { ...own, ...effects });
+  assert.deepEqual((await get(first.client, 'local')).effects, effects);
+  await first.close();
+  // Another configuration counts at the next start.
+  const host = { McpStdio: { local: { Command: program, Effects: { about: 'Write' } } } };
+  const second = await openApp(t, 'in process', mcpSetup({ script, folder: first.folder, host }));
+  await eventually('the new effect', async () => (await shown(second))['about'] === 'Write' || null);
+  assert.deepEqual(await shown(second), { ...own, about: 'Write', hang: 'External' });
+  const wrong = opened(t, { Command: program, Effects: { about: 'Kind' } });
+  await assert.rejects(wrong, (error: ConfigError) => /Effects:about/.test(error.report()));
 });

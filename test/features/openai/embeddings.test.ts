@@ -146,7 +146,7 @@ test('OAI-7 OAI-9 OAI-16 MODEL-27 an exposed model makes embeddings for clients 
     const sent = simulator.requests.length;
     const refusedInputs: readonly (readonly [unknown, string, string])[] = [
       [[1, 2], 'unsupported_parameter', 'input'],
-      [[[1, 2]], 'unsupported_parameter', 'input[0]'],
+      [[[1, 2]], 'unsupported_parameter', 'input'],
       ['', 'validation_failed', 'input'],
       [[], 'validation_failed', 'input'],
       [['a', ''], 'validation_failed', 'input[1]'],
@@ -241,4 +241,39 @@ test('OAI-7 OAI-9 OAI-16 MODEL-27 an exposed model makes embeddings for clients 
     simulator.enqueue(says('Answers are not limited by it.'));
     await client.chat.completions.create({ model: 'local/small', messages: [{ role: 'user', content: 'Hello' }] });
   });
+});
+
+test('OAI-9 tokens go to the provider as they came, one list or many, where no guard has to read them', async (t) => {
+  const { ContentGuard: _guard, ...service } = exposing.service as Record<string, object>;
+  const app = await openApp(t, 'http', { ...exposing, service });
+  const client = officialClient(app);
+  const { simulator } = app;
+  const ask = (input: number[] | number[][]) =>
+    client.embeddings.create({ model, input, encoding_format: 'float' }).withResponse();
+  simulator.enqueue({ answer: { usage: { input: 3, output: 0 } } });
+  const { data: one, response } = await ask([15339, 1917, 0]);
+  assert.deepEqual(simulator.lastRequest().body['input'], [[15339, 1917, 0]]);
+  assert.deepEqual([one.data.length, one.data[0]?.embedding[0], one.usage.prompt_tokens], [1, 3, 3]);
+  const run = await runOf(app, response.headers);
+  assert.deepEqual([run.status, run.usage?.inputTokens], ['Completed', 3]);
+  const { body: input } = await app.client.runs.input({ params: { runId: run.id } });
+  assert.match(JSON.stringify(input), /\[15339,1917,0\]/);
+  const many = await ask([[1, 2], [3]]);
+  assert.deepEqual(simulator.lastRequest().body['input'], [[1, 2], [3]]);
+  assert.deepEqual(
+    many.data.data.map(({ embedding }) => embedding[0]),
+    [2, 1],
+  );
+  const sent = simulator.requests.length;
+  const wrong: readonly (readonly [unknown, string])[] = [
+    [[1, 'a'], 'input'],
+    [[1.5], 'input'],
+    [[-1], 'input'],
+    [[[1], 'a'], 'input[1]'],
+    [[[1], []], 'input[1]'],
+    [['a', [1]], 'input[1]'],
+  ];
+  for (const [input, param] of wrong)
+    await fails(client.embeddings.create({ model, input: input as string }), 400, 'validation_failed', param);
+  assert.equal(simulator.requests.length, sent);
 });

@@ -1,11 +1,24 @@
 import assert from 'node:assert/strict';
-import { after, before, test } from 'node:test';
+import { after, before, type TestContext, test } from 'node:test';
 import { forEachService, openApp } from '../../support/app.ts';
 import { eventually } from '../../support/eventually.ts';
 import { openA2A } from '../a2a/a2a-world.ts';
 import { replayTest } from '../replays/replayed-file.ts';
 import { followToEnd, getRun, refusal, runJson, runStream, start, stream } from '../runs/run-calls.ts';
-import { artifact, childOf, openRawAgent, rawAgent, remoteSetup, sdkAgent, task, writeFrames } from './remote-world.ts';
+import {
+  type Asked,
+  artifact,
+  cardOf,
+  childOf,
+  legacyCardOf,
+  openRawAgent,
+  rawAgent,
+  remoteSetup,
+  sdkAgent,
+  task,
+  type Wire,
+  writeFrames,
+} from './remote-world.ts';
 
 let remoteCard = '';
 let remoteAsked = (): number => 0;
@@ -172,12 +185,83 @@ test('AGENT-46 agents of two services of this program call each other', async (t
   );
 });
 
-test('AGENT-46 a stream that breaks off is gone on with by looking at its task', async (t) => {
+/** Methods in which a stream was followed that is cut twice, and what came of it. */
+const cutTwice = async (t: TestContext, version: '1.0' | '0.3', second: (asked: Asked) => Wire | null) => {
+  const isNew = version === '1.0';
+  const state = (word: string) => ({ state: isNew ? `TASK_STATE_${word}` : word.toLowerCase() });
+  const ids = { taskId: 'task-1', contextId: 'context-1' };
+  const whole = (word: string, text: string) => ({
+    ...(isNew ? {} : { kind: 'task' }),
+    ...{ id: 'task-1', contextId: 'context-1', status: state(word) },
+    artifacts: [{ artifactId: 'output', parts: [isNew ? { text } : { kind: 'text', text }] }],
+  });
+  const asTask = (task: object) => (isNew ? { task } : task);
+  const piece = (text: string) => {
+    const update = { ...ids, artifact: artifact(text), append: true };
+    return isNew ? { artifactUpdate: update } : { kind: 'artifact-update', ...update };
+  };
+  const partner = await rawAgent(t, (asked) => {
+    const { id, method, response } = asked;
+    const isSubscription = method === 'SubscribeToTask' || method === 'tasks/resubscribe';
+    if (method === 'GetTask' || method === 'tasks/get') return whole('WORKING', 'the wh');
+    if (isSubscription && partner.asked.filter((one) => one.method === method).length > 1) return second(asked);
+    writeFrames(response, id, [asTask(whole('WORKING', 'the')), piece(' lost')]);
+    response.write('data: {"jsonrpc":"2.0"');
+    setImmediate(() => response.destroy());
+    return null;
+  });
+  const card = isNew ? cardOf : legacyCardOf;
+  partner.card = card(`${partner.url}/a2a`, { capabilities: { streaming: true } });
+  const app = await openApp(t, 'in process', remoteSetup(partner.cardUrl));
+  const { output } = await runJson(app.client, 'boss', 'ask this');
+  return { output, methods: partner.asked.map(({ method }) => method) };
+};
+
+for (const version of ['1.0', '0.3'] as const)
+  test(`AGENT-46 a stream that breaks off is subscribed to again, and its pieces are put together, in version ${version}`, async (t) => {
+    const isNew = version === '1.0';
+    const text = (words: string) => (isNew ? { text: words } : { kind: 'text', text: words });
+    const ids = { taskId: 'task-1', contextId: 'context-1' };
+    const { output, methods } = await cutTwice(t, version, ({ id, response }) => {
+      const task = {
+        ...(isNew ? {} : { kind: 'task' }),
+        ...{ id: 'task-1', contextId: 'context-1' },
+        status: { state: isNew ? 'TASK_STATE_WORKING' : 'working' },
+        artifacts: [{ artifactId: 'output', parts: [text('the wh')] }],
+      };
+      const update = { ...ids, artifact: { artifactId: 'output', parts: [text('ole')] }, append: true };
+      const status = { ...ids, status: { state: isNew ? 'TASK_STATE_COMPLETED' : 'completed' } };
+      writeFrames(
+        response,
+        id,
+        isNew
+          ? [{ task }, { artifactUpdate: update }, { statusUpdate: status }]
+          : [task, { kind: 'artifact-update', ...update }, { kind: 'status-update', ...status, final: true }],
+      );
+      response.end();
+      return null;
+    });
+    assert.equal(output, 'the whole');
+    assert.deepEqual(
+      methods,
+      isNew
+        ? ['SendStreamingMessage', 'SubscribeToTask', 'GetTask', 'SubscribeToTask']
+        : ['message/stream', 'tasks/resubscribe', 'tasks/get', 'tasks/resubscribe'],
+    );
+  });
+
+test('AGENT-46 a stream that breaks off is gone on with by looking at its task where nobody may subscribe to it', async (t) => {
   let looks = 0;
   const partner = await rawAgent(t, ({ id, method, response }) => {
     if (method === 'GetTask') {
       looks += 1;
       return task(looks === 1 ? 'WORKING' : 'COMPLETED', { artifacts: [artifact('the whole')] });
+    }
+    if (method === 'SubscribeToTask') {
+      const error = { code: -32_004, message: 'no' };
+      response.writeHead(200, { 'content-type': 'application/json' });
+      response.end(JSON.stringify({ jsonrpc: '2.0', id, error }));
+      return null;
     }
     writeFrames(response, id, [
       { task: task('WORKING') },
@@ -192,8 +276,76 @@ test('AGENT-46 a stream that breaks off is gone on with by looking at its task',
   assert.equal((await runJson(app.client, 'boss', 'ask this')).output, 'the whole');
   assert.deepEqual(
     partner.asked.map(({ method }) => method),
-    ['SendStreamingMessage', 'GetTask', 'GetTask'],
+    ['SendStreamingMessage', 'SubscribeToTask', 'GetTask', 'GetTask'],
   );
+});
+
+test('AGENT-46 a subscription that begins in the middle is no answer before the task was seen as a whole', async (t) => {
+  const partner = await rawAgent(t, ({ id, method, response }) => {
+    if (method === 'GetTask') return task('COMPLETED', { artifacts: [artifact('the whole')] });
+    const ids = { taskId: 'task-1', contextId: 'context-1' };
+    if (method === 'SubscribeToTask') {
+      writeFrames(response, id, [
+        { artifactUpdate: { ...ids, artifact: artifact('ole'), append: true } },
+        { statusUpdate: { ...ids, status: { state: 'TASK_STATE_COMPLETED' } } },
+      ]);
+      response.end();
+      return null;
+    }
+    writeFrames(response, id, [{ task: task('WORKING', { artifacts: [artifact('the')] }) }]);
+    setImmediate(() => response.destroy());
+    return null;
+  });
+  partner.card = { ...(partner.card as object), capabilities: { streaming: true } };
+  const app = await openApp(t, 'in process', remoteSetup(partner.cardUrl));
+  assert.equal((await runJson(app.client, 'boss', 'ask this')).output, 'the whole');
+});
+
+test('OBS-20 a call of a remote agent has a span and is measured, and counts for no model', async (t) => {
+  const partner = await rawAgent(t, () => ({ task: task('COMPLETED', { artifacts: [artifact('said')] }) }));
+  const setup = remoteSetup(
+    partner.cardUrl,
+    {},
+    {
+      host: { Metrics: { Path: '/metrics' } },
+      service: { Observability: { SuccessSampleRatio: 1 }, Egress: { AllowPrivateNetworkTargets: true } },
+    },
+  );
+  const app = await openApp(t, 'http', setup);
+  const { runId } = await runJson(app.client, 'boss', 'ask this');
+  await app.client.remoteAgents.list({});
+  partner.card = { ...(partner.card as object), description: 'Another one.' };
+  await app.client.remoteAgents.pin({ params: { name: 'partner' } });
+
+  const child = await childOf(app, runId);
+  assert.deepEqual([child?.modelProvider, child?.modelId], [null, null]);
+  const started = (await followToEnd(app.client, child?.id ?? '')).find(({ type }) => type === 'run.started');
+  assert.deepEqual([started?.['modelProvider'], started?.['modelId']], [null, null]);
+  const { byModel, byAgent } = (await app.client.statistics.get({ query: {} })).body;
+  assert.deepEqual(
+    byModel.map(({ modelProvider, totalRuns }) => [modelProvider, totalRuns]),
+    [['demo', 1]],
+  );
+  assert.ok(byAgent.length > 0);
+
+  const { spans } = (await app.client.runs.trace({ params: { runId } })).body;
+  const span = spans.find(({ name }) => name === 'a2a partner');
+  const above = spans.find(({ id }) => id === span?.parentId);
+  assert.deepEqual(
+    [span?.kind, span?.status, span?.attributes['rpc.system'], span?.attributes['server.address']],
+    ['Client', 'Unset', 'jsonrpc', '127.0.0.1'],
+  );
+  assert.deepEqual([above?.name, above?.attributes['gen_ai.agent.name']], ['acp.run', 'partner']);
+  const sent = partner.received.find(({ method }) => method === 'POST');
+  assert.match(String(sent?.headers['traceparent']), /^00-[0-9a-f]{32}-[0-9a-f]{16}-01$/);
+  const series = (await (await fetch(`${app.url}/metrics`)).text())
+    .split('\n')
+    .filter((line) => /^acp_a2a_(client_duration_seconds_count|card_drift)/.test(line));
+  assert.deepEqual(series.toSorted(), [
+    'acp_a2a_card_drift_total{acp_a2a_agent="partner"} 1',
+    'acp_a2a_client_duration_seconds_count{acp_a2a_agent="partner",rpc_method="SendMessage"} 1',
+    'acp_a2a_client_duration_seconds_count{acp_a2a_agent="partner",rpc_method="card"} 2',
+  ]);
 });
 
 test('TOOL-9 a call ends when its time has passed, and its task there is canceled', async (t) => {

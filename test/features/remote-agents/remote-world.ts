@@ -38,7 +38,7 @@ export const cardOf = (url: string, more: Readonly<Record<string, unknown>> = {}
 });
 
 /** The same of version 0.3. */
-const legacyCardOf = (url: string, more: Readonly<Record<string, unknown>> = {}) => {
+export const legacyCardOf = (url: string, more: Readonly<Record<string, unknown>> = {}) => {
   const { supportedInterfaces: _newer, ...card } = cardOf(url);
   return { ...card, url, preferredTransport: 'JSONRPC', protocolVersion: '0.3.0', ...more };
 };

@@ -6,7 +6,7 @@ import { gzipSync } from 'node:zlib';
 import { readDefinition } from '../../../src/features/agents/index.ts';
 import { type BundleReport, replayBundle } from '../../../src/features/replays/index.ts';
 import { createFolder, type Folder } from '../../cli/support.ts';
-import { type OpenApp, openApp, type TestApp } from '../../support/app.ts';
+import { type OpenApp, openApp, type TestApp, type TransportName } from '../../support/app.ts';
 import { bundleTextOf, openText } from './bundle-calls.ts';
 
 export type Change = Readonly<Record<string, unknown>>;
@@ -51,6 +51,7 @@ const replaysIn = (folder: Folder): Replays => {
 export const replayTest = (
   name: string,
   body: (open: OpenApp, replays: Replays, t: TestContext) => Promise<void>,
+  transport: TransportName = 'in process',
 ): void => {
-  test(name, (t) => body((setup) => openApp(t, 'in process', setup), replaysIn(createFolder(t)), t));
+  test(name, (t) => body((setup) => openApp(t, transport, setup), replaysIn(createFolder(t)), t));
 };

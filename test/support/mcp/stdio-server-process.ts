@@ -1,12 +1,12 @@
 /** A server on its standard streams, written with the official library; what it is asked to do wrong, it does. */
-import { spawn } from 'node:child_process';
+import { execFileSync, spawn } from 'node:child_process';
 import process from 'node:process';
 import { Server } from '@modelcontextprotocol/sdk/server/index.js';
 import { StdioServerTransport } from '@modelcontextprotocol/sdk/server/stdio.js';
 import { CallToolRequestSchema, ListToolsRequestSchema } from '@modelcontextprotocol/sdk/types.js';
 
 const inputSchema = { type: 'object' as const, properties: {} };
-const names = ['about', 'hang', 'lines', 'line', 'child'];
+const names = ['about', 'hang', 'lines', 'line', 'child', 'orphan'];
 const said = (value: unknown) => ({ content: [{ type: 'text' as const, text: JSON.stringify(value) }] });
 type Said = ReturnType<typeof said>;
 const never = () => new Promise<Said>(() => undefined);
@@ -29,6 +29,13 @@ const does: Readonly<Record<string, () => Said | Promise<Said>>> = {
   line: () => flood('x'.repeat(65_536)),
   // In a group and a session of its own.
   child: () => said({ pid: spawn('sleep', ['600'], { detached: true, stdio: 'ignore' }).pid }),
+  // Likewise, and whoever has started it is gone.
+  orphan: () =>
+    said({
+      pid: Number(
+        execFileSync('sh', ['-c', 'setsid sleep 600 </dev/null >/dev/null 2>&1 & echo $!'], { encoding: 'utf8' }),
+      ),
+    }),
 };
 
 const server = new Server({ name: 'local', version: '1.0.0' }, { capabilities: { tools: {} } });

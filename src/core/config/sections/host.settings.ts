@@ -109,6 +109,14 @@ const exposure = {
         'Generation of the protocol. Auto: it is found out.',
       ),
       RequiresApproval: flag(true, 'A person is asked before one of its tools is called.'),
+      Effects: mapOf(
+        '{tool}',
+        required(
+          oneOf(['Read', 'Write', 'Destructive', 'External']),
+          'What a call of this tool does, whatever the program says of it.',
+        ),
+        'By the names that the program gives its tools.',
+      ),
       Pinning: setting(
         oneOf(['Off', 'Warn', 'Block']),
         'Warn',

@@ -89,7 +89,7 @@ const askedText = 'The call has asked for input.';
 /** The entry of a call that has asked for input: this request was answered, and the next one has an entry of its own. */
 export const recordAsked = (run: ActiveRun, ports: ToolPorts, outcome: ToolOutcome, entry: ToolCallEntry): void => {
   const settlement = settlementOf(run, ports, { ...outcome, error: askedText });
-  run.log.write(ports.journal.toolSettled(entry, settlement)).catch((error: unknown) => entryFailed(run, ports, error));
+  run.log.write(ports.journal.toolAsked(entry, settlement)).catch((error: unknown) => entryFailed(run, ports, error));
 };
 
 /**

@@ -9,6 +9,7 @@ import { createAccessTokens, grantOf } from './access-tokens.ts';
 import { type ConsentDeps, createConsents } from './consents.ts';
 import { mcpGrantStore } from './mcp-grants.store.ts';
 import { memoryGrants } from './memory-grants.ts';
+import { type McpTokenStore, moduleGrants } from './module-grants.ts';
 import { type OAuthServiceDeps, oauthService } from './oauth.service.ts';
 import { oauthCheck } from './oauth-check.ts';
 import { storedGrants } from './stored-grants.ts';
@@ -21,18 +22,33 @@ export interface OAuthPartDeps
   readonly allowPrivate: boolean;
   /** `Mcp:OAuthTokenStore` is Database. */
   readonly shared: boolean;
+  /** Of a module, in place of both; null: no module has one. */
+  readonly tokenStore: McpTokenStore | null;
   readonly log: Pick<Logger, 'info' | 'warn'>;
   readonly now: () => number;
   readonly newId: () => string;
 }
 
 /** OAuth of remote servers: what was granted, the tokens of connections, and the operations. */
-export const oauthPart = ({ storage, http, secret, allowPrivate, shared, log, now, newId, ...deps }: OAuthPartDeps) => {
+export const oauthPart = ({
+  storage,
+  http,
+  secret,
+  allowPrivate,
+  shared,
+  tokenStore,
+  log,
+  now,
+  newId,
+  ...deps
+}: OAuthPartDeps) => {
   const { timeoutMs } = deps;
   const web = oauthWeb({ http, isSafe: (url) => isSafeForCredentials(url, allowPrivate) });
-  const keeper = shared
-    ? storedGrants({ store: storage.stores(mcpGrantStore), now, newId, renewalMs: timeoutMs })
-    : memoryGrants(now);
+  const ownKeeper = () =>
+    shared
+      ? storedGrants({ store: storage.stores(mcpGrantStore), now, newId, renewalMs: timeoutMs })
+      : memoryGrants(now);
+  const keeper = tokenStore === null ? ownKeeper() : moduleGrants({ store: tokenStore, log, now });
   const tokens = createAccessTokens({ keeper, web, secret, timeoutMs, log, now });
 
   return {
