@@ -5,7 +5,16 @@ import { requestUrl } from '../core/caller/request-url.ts';
 import type { Dispatch, Dispatched, OperationEntry } from '../core/dispatch.ts';
 import type { Logger } from '../core/logger.ts';
 import type { Telemetry } from '../core/telemetry/telemetry.ts';
-import { type Exchange, type HeaderFields, sendEmpty, sendFile, sendJson, sendPage, sendParts, sendProblem } from './answer.ts';
+import {
+  type Exchange,
+  type HeaderFields,
+  sendEmpty,
+  sendFile,
+  sendJson,
+  sendPage,
+  sendParts,
+  sendProblem,
+} from './answer.ts';
 import { discardRest, RequestAbortedError } from './body.ts';
 import { type Cors, isPreflight } from './cors.ts';
 import type { EnvelopeOf } from './envelopes.ts';
