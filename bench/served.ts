@@ -10,6 +10,9 @@ export const serve = async (cwd: string): Promise<{ url: string; pid: number; st
     cwd,
     stdio: ['ignore', 'pipe', 'inherit'],
   });
+  // A benchmark that fails leaves no service behind.
+  const killed = (): boolean => child.kill('SIGKILL');
+  process.once('exit', killed);
   let url: string | undefined;
   // Lines of the log may come before the one that names the address.
   for await (const line of createInterface(child.stdout)) {
@@ -22,6 +25,7 @@ export const serve = async (cwd: string): Promise<{ url: string; pid: number; st
     const ended = once(child, 'exit');
     child.kill('SIGTERM');
     await ended;
+    process.off('exit', killed);
   };
   return { url, pid: child.pid ?? 0, stop };
 };

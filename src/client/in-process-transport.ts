@@ -1,6 +1,6 @@
 import { randomUUID } from 'node:crypto';
 import { AcpError, toProblem } from '../contract/errors.ts';
-import type { FileSource, Frame, FrameSource, UploadedFile } from '../contract/operation.ts';
+import { type FileSource, type Frame, type FrameSource, type UploadedFile, wholeBody } from '../contract/operation.ts';
 import { ProblemError } from './problem.ts';
 import { operationPath, type Transport, type TransportCall, type TransportReply, textEntries } from './transport.ts';
 
@@ -9,7 +9,12 @@ type LocalEntry = Pick<TransportCall, 'id' | 'operation'>;
 type LocalReply =
   | { readonly status: number; readonly body?: unknown; readonly headers?: Readonly<Record<string, string>> }
   | { readonly status: number; readonly stream: FrameSource; readonly headers?: Readonly<Record<string, string>> }
-  | { readonly status: number; readonly file: FileSource; readonly headers?: Readonly<Record<string, string>> };
+  | { readonly status: number; readonly file: FileSource; readonly headers?: Readonly<Record<string, string>> }
+  | {
+      readonly status: number;
+      readonly parts: AsyncIterable<string>;
+      readonly headers?: Readonly<Record<string, string>>;
+    };
 
 interface LocalInput extends Pick<TransportCall, 'params' | 'query' | 'headers'> {
   body(): unknown;
@@ -139,6 +144,7 @@ export const inProcessTransport = <Entry extends LocalEntry, Caller>(
       const length = sizeBytes === null ? {} : { 'content-length': String(sizeBytes) };
       return { status, headers: { ...headers, ...length }, bytes };
     }
+    if ('parts' in reply) return { status, headers, body: await wholeBody(reply.parts) };
     const body = reply.body === undefined ? undefined : JSON.parse(JSON.stringify(reply.body));
     return { status, headers, body };
   };

@@ -47,6 +47,8 @@ export interface Operation {
   readonly upload?: UploadShape;
   /** What the bytes are when the answer is a file and no JSON; its media type is the file's own. */
   readonly download?: string;
+  /** The answer may be long: it can be sent in parts, while the rest of it is still read. */
+  readonly inParts?: true;
   /** Answers are texts, and pages of HTML for the browser of a person. */
   readonly page?: true;
   /** Most calls from one address in a minute, where the transport knows addresses; left out: those of the service as a whole. */
@@ -156,6 +158,13 @@ export interface StreamReply {
   readonly headers?: Readonly<Record<string, string>>;
 }
 
+/** An answer like any other, as the text of its JSON in parts. They can be iterated once, and nothing is open before. */
+export interface PartsReply {
+  readonly status: 200;
+  readonly parts: AsyncIterable<string>;
+  readonly headers?: Readonly<Record<string, string>>;
+}
+
 /** The bytes of a file. Whoever gets it reads it, or calls `dispose`. */
 export interface FileReply {
   readonly status: 200;
@@ -191,7 +200,15 @@ export interface FrameSource {
 export type OperationReply<O extends Operation> =
   | Replies<O['responses']>
   | (O['stream'] extends TSchema ? StreamReply : never)
+  | (O['inParts'] extends true ? PartsReply : never)
   | (O['download'] extends string ? FileReply : never);
+
+/** The body that was sent in parts. */
+export const wholeBody = async (parts: AsyncIterable<string>): Promise<unknown> => {
+  let text = '';
+  for await (const part of parts) text += part;
+  return JSON.parse(text);
+};
 
 export const ok = <T>(body: T, headers?: Readonly<Record<string, string>>) =>
   headers === undefined ? ({ status: 200, body } as const) : ({ status: 200, body, headers } as const);

@@ -4,6 +4,7 @@ import {
   type FileReply,
   isForEverybody,
   type Operation,
+  type PartsReply,
   type StreamReply,
   type UploadedFile,
 } from '../contract/operation.ts';
@@ -22,7 +23,7 @@ export interface Reply {
   readonly headers?: Readonly<Record<string, string>>;
 }
 
-export type Dispatched = Reply | StreamReply | FileReply;
+export type Dispatched = Reply | StreamReply | FileReply | PartsReply;
 
 /** An operation with its id. */
 export interface OperationEntry {

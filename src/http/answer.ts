@@ -1,7 +1,7 @@
 import type { ServerResponse } from 'node:http';
 import { pipeline } from 'node:stream/promises';
 import { AcpError } from '../contract/errors.ts';
-import type { FileReply } from '../contract/operation.ts';
+import type { FileReply, PartsReply } from '../contract/operation.ts';
 import type { ClientAddress } from '../core/caller/client-address.ts';
 import type { Logger } from '../core/logger.ts';
 import { discardRest, hasBody } from './body.ts';
@@ -119,6 +119,22 @@ export const sendFile = async (
     await file.dispose();
   }
 };
+
+const encoded = async function* (parts: AsyncIterable<string>): AsyncGenerator<Uint8Array> {
+  for await (const part of parts) yield Buffer.from(part);
+};
+
+/** Sends JSON while it is made, likewise. */
+export const sendParts = (exchange: Exchange, { status, parts, headers }: PartsReply, log: Logger): Promise<void> =>
+  sendFile(
+    exchange,
+    {
+      status,
+      headers: { 'content-type': 'application/json', ...headers },
+      file: { sizeBytes: null, bytes: encoded(parts), dispose: async () => undefined },
+    },
+    log,
+  );
 
 const bytesOf = (body: unknown): string | Uint8Array => (body instanceof Uint8Array ? body : JSON.stringify(body));
 

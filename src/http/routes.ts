@@ -5,7 +5,16 @@ import { requestUrl } from '../core/caller/request-url.ts';
 import type { Dispatch, Dispatched, OperationEntry } from '../core/dispatch.ts';
 import type { Logger } from '../core/logger.ts';
 import type { Telemetry } from '../core/telemetry/telemetry.ts';
-import { type Exchange, type HeaderFields, sendEmpty, sendFile, sendJson, sendPage, sendProblem } from './answer.ts';
+import {
+  type Exchange,
+  type HeaderFields,
+  sendEmpty,
+  sendFile,
+  sendJson,
+  sendPage,
+  sendParts,
+  sendProblem,
+} from './answer.ts';
 import { discardRest, RequestAbortedError } from './body.ts';
 import { type Cors, isPreflight } from './cors.ts';
 import type { EnvelopeOf } from './envelopes.ts';
@@ -25,7 +34,7 @@ export interface RouteOptions extends CallerOptions {
   readonly telemetry: Telemetry;
 }
 
-/** Only a file is sent for longer than this takes: its promise is the caller's to wait for. */
+/** Only a file, and what comes in parts, is sent for longer than this takes: its promise is the caller's to wait for. */
 const sendReply = (
   exchange: Exchange,
   reply: Dispatched,
@@ -33,6 +42,7 @@ const sendReply = (
   { streams, log }: RouteOptions,
 ): Promise<void> | undefined => {
   if ('file' in reply) return sendFile(exchange, reply, log);
+  if ('parts' in reply) return sendParts(exchange, reply, log);
   if ('stream' in reply) streams.open(exchange, reply);
   else if (reply.body === undefined) sendEmpty(exchange, reply.status, reply.headers);
   else if (operation.page === true) sendPage(exchange, reply.status, reply.headers, String(reply.body));

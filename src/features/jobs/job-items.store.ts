@@ -38,8 +38,8 @@ interface JobOfItems {
   readonly tenantId: string;
 }
 
-// Rows that are read in one turn of the event loop.
-const stretch = 500;
+/** Most items that are read in one turn of the event loop. */
+export const itemsOfStretch = 500;
 
 /** Adds one to a counter of a job, and fails its unit unless the attempt still has the job. */
 const counting = ({ db }: Pick<StoreHandle, 'db'>, counter: 'done_items' | 'failed_items') =>
@@ -167,11 +167,11 @@ export const jobItemStore = defineStore((storage) => {
      */
     async *stretches(tenantId: string, jobId: string): AsyncGenerator<readonly JobItem[]> {
       for (let after = -1; ; ) {
-        const rows = await itemsOf(jobId).where('seq', '>', after).orderBy('seq').limit(stretch).execute();
+        const rows = await itemsOf(jobId).where('seq', '>', after).orderBy('seq').limit(itemsOfStretch).execute();
         const last = rows.at(-1);
         if (last === undefined) return;
         yield rows.map((row) => toItem(tenantId, row));
-        if (rows.length < stretch) return;
+        if (rows.length < itemsOfStretch) return;
         after = last.seq;
         await nextTurn();
       }

@@ -50,6 +50,7 @@ export const jobOperations = defineOperations({
       ),
     }),
     responses: { 200: JobDetailResponse },
+    inParts: true,
     errors: ['not-found'],
   },
   cancel: {

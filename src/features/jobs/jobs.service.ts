@@ -6,7 +6,7 @@ import { isoTime, isoTimeOrNull } from '../../core/iso-time.ts';
 import type { Logger } from '../../core/logger.ts';
 import type { JobRow } from '../../db/tables/jobs.ts';
 import type { SessionAccess } from '../sessions/index.ts';
-import type { JobItem, JobItemStore } from './job-items.store.ts';
+import { itemsOfStretch, type JobItem, type JobItemStore } from './job-items.store.ts';
 import { outOfReach } from './job-lease.store.ts';
 import type { jobOperations } from './jobs.operations.ts';
 import type { JobDetailResponse, JobRecord, shownItems } from './jobs.schema.ts';
@@ -71,16 +71,33 @@ export const toJobRecord = (row: JobRow, payload: unknown): JobRecord => ({
   createdAt: isoTime(row.created_at),
 });
 
-/** `jobId`: one text for all of a hundred thousand, which rows have a copy of each. */
-const toItemRecord = (jobId: string, item: JobItem, hidesInput: boolean): JobDetailResponse['items'][number] => ({
+const toItemRecord = (item: JobItem, hidesInput: boolean): JobDetailResponse['items'][number] => ({
   id: item.id,
-  jobId,
+  jobId: item.jobId,
   seq: item.seq,
   input: (hidesInput ? null : item.input) as Json,
   runId: item.runId,
   status: item.status,
   error: item.error,
 });
+
+/** The text of a detail whose items come a stretch at a time, so that no more than one of them is in memory. */
+const detailParts = async function* (
+  job: JobRecord,
+  first: JobDetailResponse['items'],
+  others: AsyncIterable<JobDetailResponse['items']>,
+): AsyncGenerator<string> {
+  let separator = '';
+  const textOf = (items: JobDetailResponse['items']): string => {
+    if (items.length === 0) return '';
+    const text = separator + JSON.stringify(items).slice(1, -1);
+    separator = ',';
+    return text;
+  };
+  yield `{"job":${JSON.stringify(job)},"items":[${textOf(first)}`;
+  for await (const items of others) yield textOf(items);
+  yield ']}';
+};
 
 const notFound = (): AcpError => new AcpError('not-found', 'There is no job with this id.');
 
@@ -94,19 +111,17 @@ export const jobService = (deps: JobServiceDeps): Handlers<typeof jobOperations>
     return row;
   };
 
-  const itemsOf = async (
+  /** The items that are asked for, a stretch of the job at a time. */
+  const shownOf = async function* (
     row: JobRow,
     asked: (typeof shownItems)[number],
-    hides: boolean,
-  ): Promise<JobDetailResponse['items']> => {
-    const count = { All: row.total_items, Failed: row.failed_items, None: 0 }[asked];
-    const items: JobDetailResponse['items'] = [];
-    if (count === 0) return items;
-    for await (const stretch of deps.items.stretches(row.tenant_id, row.id)) {
-      const wanted = asked === 'All' ? stretch : stretch.filter(({ status }) => status === 'Failed');
-      for (const item of wanted) items.push(toItemRecord(row.id, item, hides));
+  ): AsyncGenerator<JobDetailResponse['items']> {
+    const hides = hidesPayload(row);
+    if ({ All: row.total_items, Failed: row.failed_items, None: 0 }[asked] === 0) return;
+    for await (const all of deps.items.stretches(row.tenant_id, row.id)) {
+      const wanted = asked === 'All' ? all : all.filter(({ status }) => status === 'Failed');
+      yield wanted.map((item) => toItemRecord(item, hides));
     }
-    return items;
   };
 
   return {
@@ -128,13 +143,14 @@ export const jobService = (deps: JobServiceDeps): Handlers<typeof jobOperations>
 
     async get(context, { params, query }) {
       const row = await find(context, params.id);
-      const hides = hidesPayload(row);
       const { items: asked = 'All' } = query;
-      const items = await itemsOf(row, asked, hides);
-      return ok({
-        job: toJobRecord(row, hides || asked !== 'All' ? null : store.payloadOf(row)),
-        items,
-      });
+      const job = toJobRecord(row, hidesPayload(row) || asked !== 'All' ? null : store.payloadOf(row));
+      const shown = shownOf(row, asked);
+      // What fails here is still answered as an error.
+      const first = await shown.next();
+      if (first.done === true) return ok({ job, items: [] });
+      if (row.total_items <= itemsOfStretch) return ok({ job, items: first.value });
+      return { status: 200, parts: detailParts(job, first.value, shown) };
     },
 
     async cancel(context, { params }) {

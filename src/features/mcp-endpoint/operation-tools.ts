@@ -1,6 +1,6 @@
 import { AcpError, toProblem } from '../../contract/errors.ts';
 import type { RpcParams } from '../../contract/json-rpc.ts';
-import { isForEverybody, type Operation } from '../../contract/operation.ts';
+import { isForEverybody, type Operation, wholeBody } from '../../contract/operation.ts';
 import type { Json } from '../../contract/schema.ts';
 import { requireAuthority } from '../../core/caller/authority.ts';
 import type { IncomingCall } from '../../core/caller/incoming-call.ts';
@@ -126,7 +126,7 @@ export const createOperationTools = ({ mode, dispatch }: OperationToolDeps) => {
     try {
       const reply = await dispatch().call(entry, one);
       if ('stream' in reply || 'file' in reply) throw new Error(`The answer of ${entry.id} is none of a tool.`);
-      return answered((reply as Reply).body);
+      return answered('parts' in reply ? await wholeBody(reply.parts) : (reply as Reply).body);
     } catch (error) {
       if (!(error instanceof AcpError) || error.code === 'internal') throw error;
       const problem = toProblem(error, one.path, context.requestId);

@@ -184,7 +184,7 @@ export const openWorld = async (context: TestContext, options: WorldOptions = {}
       if (found === undefined) throw new Error(`There is no operation ${verb}.`);
       const authenticate = () => ({ principal: admin, tenantId });
       const reply = await dispatch.call(found, incomingCall(found, { params, body, authenticate }));
-      if ('stream' in reply || 'file' in reply) throw new Error('Agent operations answer JSON.');
+      if ('stream' in reply || 'file' in reply || 'parts' in reply) throw new Error('Agent operations answer JSON.');
       return { status: reply.status, headers: reply.headers ?? {}, body: reply.body };
     },
     compile: (name, tenantId = 'default') => feature.source.compile(tenantId, name),

@@ -1,6 +1,6 @@
 import assert from 'node:assert/strict';
 import type { ModuleJob, ModuleJobHandler } from '../../../src/features/jobs/index.ts';
-import { forEachDurableService, forEachService, type OpenApp } from '../../support/app.ts';
+import { forEachDoor, forEachDurableService, forEachService, type OpenApp } from '../../support/app.ts';
 import { Gate } from '../runs/run-calls.ts';
 import { detail, ended, save, trigger } from '../schedules/schedule-world.ts';
 
@@ -55,6 +55,47 @@ forEachService('JOB-37 a module ends its items one by one, and without items the
   assert.deepEqual(
     [outcome.status, outcome.errorCode, outcome.errorMessage, outcome.attempt],
     ['Failed', 'shop-closed', 'It is Sunday.', 1],
+  );
+});
+
+forEachDoor('JOB-21 a job of many items has all of them in their order, or those that have failed', async (open) => {
+  const bad = [3, 1199, 1200];
+  const payload = Array.from({ length: 1201 }, (_, index) => (bad.includes(index) ? 'bad, "of course"' : index));
+  const { app, id } = await openWith(
+    open,
+    async (job) => {
+      for await (const item of job.items()) if (typeof item.input === 'string') await item.fail(item.input);
+    },
+    payload,
+    { Scheduling: { MaxItemsPerJob: payload.length } },
+  );
+  const { job, items } = await ended(app.client, id);
+  assert.deepEqual([job.status, job.doneItems, job.failedItems], ['Completed', 1198, 3]);
+  assert.deepEqual([job.payload, items.map(({ input }) => input)], [payload, payload]);
+  assert.deepEqual(
+    items.map(({ seq }) => seq),
+    payload.keys().toArray(),
+  );
+  assert.ok(items.every((item) => item.jobId === id));
+  const shown = async (asked: 'Failed' | 'None') =>
+    (await app.client.jobs.get({ params: { id }, query: { items: asked } })).body;
+  const withoutPayload = { ...job, payload: null };
+  assert.deepEqual(await shown('Failed'), { job: withoutPayload, items: bad.map((seq) => items[seq]) });
+  assert.deepEqual(await shown('None'), { job: withoutPayload, items: [] });
+  // None of them in the first stretch, and none in the last but these.
+  const late = await openWith(
+    open,
+    async (other) => {
+      for await (const item of other.items()) if (item.seq >= 1000 && item.seq < 1002) await item.fail('late');
+    },
+    payload,
+    { Scheduling: { MaxItemsPerJob: payload.length } },
+  );
+  await ended(late.app.client, late.id);
+  const { body } = await late.app.client.jobs.get({ params: { id: late.id }, query: { items: 'Failed' } });
+  assert.deepEqual(
+    body.items.map(({ seq }) => seq),
+    [1000, 1001],
   );
 });
 
