@@ -6,7 +6,7 @@ import { isJson } from './json-depth.ts';
 /** Deeper than any definition or message, shallow enough that no recursive walk over a body is a risk. */
 const maxDepth = 64;
 /** More than the largest batch has; as objects they take many times the room of their text, and are walked over several times. */
-const maxValues = 1_000_000;
+const mostValues = 1_000_000;
 const quote = 0x22;
 const backslash = 0x5c;
 const comma = 0x2c;
@@ -19,7 +19,7 @@ const endOfString = (bytes: Uint8Array, start: number): number => {
 };
 
 /** Why a body is not even parsed, by its brackets and commas outside strings; null: it is. */
-const shapeProblem = (bytes: Uint8Array): string | null => {
+const shapeProblem = (bytes: Uint8Array, maxValues: number): string | null => {
   let depth = 0;
   let values = 1;
   for (let at = 0; at < bytes.length; at += 1) {
@@ -37,9 +37,9 @@ const shapeProblem = (bytes: Uint8Array): string | null => {
 };
 
 /** Parses a JSON body strictly: UTF-8 only, bounded depth and number of values, no member that could reach a prototype. */
-export const parseJsonBody = (bytes: Uint8Array): unknown => {
+export const parseJsonBody = (bytes: Uint8Array, maxValues = mostValues): unknown => {
   if (!isUtf8(bytes)) throw new AcpError('malformed-json', 'The body is not valid UTF-8.');
-  const problem = shapeProblem(bytes);
+  const problem = shapeProblem(bytes, maxValues);
   if (problem !== null) throw new AcpError('validation-failed', `The body ${problem}.`);
   const text = Buffer.from(bytes.buffer, bytes.byteOffset, bytes.byteLength).toString('utf8');
   try {

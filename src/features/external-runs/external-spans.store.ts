@@ -1,3 +1,4 @@
+import { sql } from 'kysely';
 import { defineStore, type StoreOf } from '../../db/define-store.ts';
 import type { ReceivedSpan } from './received-spans.ts';
 
@@ -29,6 +30,14 @@ export interface WaitingSpan extends SpanHead {
 /** No span of the same process stands above it. */
 export const isLocalRoot = ({ parentSpanId, isParentRemote }: ReceivedSpan): boolean =>
   parentSpanId === null || isParentRemote === true;
+
+/** A trace that may have become runs. */
+export interface ReadyTrace {
+  readonly tenantId: string;
+  readonly traceId: string;
+  /** When the first of its spans came that wait. */
+  readonly since: number;
+}
 
 interface StoredSpan {
   readonly span: ReceivedSpan;
@@ -147,11 +156,19 @@ export const externalSpanStore = defineStore((storage) => ({
         .where('span_id', 'in', some)
         .execute();
   },
-  /** Traces with a root that waits since before one time, or where nothing came since before another; oldest first. */
-  ready: (rootsBefore: number, othersBefore: number, limit: number) =>
-    storage.db
+  /**
+   * Traces with a root that waits since before one time, or where nothing came since before another; oldest first, and
+   * after the one that is given.
+   */
+  async ready(
+    rootsBefore: number,
+    othersBefore: number,
+    after: ReadyTrace | null,
+    limit: number,
+  ): Promise<readonly ReadyTrace[]> {
+    const rows = await storage.db
       .selectFrom('external_spans')
-      .select(['tenant_id', 'trace_id'])
+      .select(({ fn }) => ['tenant_id', 'trace_id', fn.min('received_at').as('since')])
       .where('run_id', 'is', null)
       .groupBy(['tenant_id', 'trace_id'])
       .having((eb) =>
@@ -160,9 +177,20 @@ export const externalSpanStore = defineStore((storage) => ({
           eb(eb.fn.max('received_at'), '<', othersBefore),
         ]),
       )
+      .$if(after !== null, (query) =>
+        query.having(
+          sql<boolean>`(min(received_at), tenant_id, trace_id) > (${after?.since}, ${after?.tenantId}, ${after?.traceId})`,
+        ),
+      )
       .orderBy((eb) => eb.fn.min('received_at'))
+      .orderBy('tenant_id')
+      .orderBy('trace_id')
       .limit(limit)
-      .execute(),
+      .execute();
+    return rows.map(({ tenant_id: tenantId, trace_id: traceId, since }) => ({
+      ...{ tenantId, traceId, since: Number(since) },
+    }));
+  },
   /** Forgets which spans became runs before a time. */
   async forget(before: number): Promise<void> {
     await storage.db

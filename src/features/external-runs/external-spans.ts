@@ -6,7 +6,13 @@ import type { Storage } from '../../db/storage.ts';
 import { type RunJournal, type StoredSpan, sensitiveText } from '../../engine/record/index.ts';
 import type { ExternalRunRecord } from './external-run-record.ts';
 import { assembleRuns, type ExternalTree } from './external-runs.rules.ts';
-import { externalSpanStore, isLocalRoot, type SpanOwner, type WaitingSpan } from './external-spans.store.ts';
+import {
+  externalSpanStore,
+  isLocalRoot,
+  type ReadyTrace,
+  type SpanOwner,
+  type WaitingSpan,
+} from './external-spans.store.ts';
 import { traceAttributes } from './genai-spans.rules.ts';
 import type { ReceivedSpan } from './received-spans.ts';
 import { isStillWhole, lateOf, readyParts } from './span-parts.rules.ts';
@@ -41,7 +47,7 @@ export interface RefusedSpans {
 
 // An agent that works for a day makes some thousands; a part of a trace is read and stored at once.
 export const maxSpansPerTrace = 5000;
-const tracesPerLook = 100;
+const tracesAtOnce = 100;
 const tracesPerUnit = 100;
 const looksPerWait = 4;
 // Longer than any exporter repeats what it sent.
@@ -187,12 +193,21 @@ export const createExternalSpans = (deps: ExternalSpansDeps) => {
   const settle = async (): Promise<void> => {
     const store = storage.stores(externalSpanStore);
     const now = clock.now();
-    const ready = await store.ready(now - settings.settleAfterMs, now - settings.orphansAfterMs, tracesPerLook);
-    // One that cannot be stored keeps no other from it.
-    for (const { tenant_id: tenantId, trace_id: traceId } of ready)
-      await settleTrace(tenantId, traceId, now).catch((error: unknown) =>
-        deps.log.error({ tenantId, traceId, error }, 'Spans from outside could not be made a run'),
+    let last: ReadyTrace | null = null;
+    do {
+      const ready: readonly ReadyTrace[] = await store.ready(
+        now - settings.settleAfterMs,
+        now - settings.orphansAfterMs,
+        last,
+        tracesAtOnce,
       );
+      // One that cannot be stored, or that more has come of, keeps no other from it.
+      for (const { tenantId, traceId } of ready)
+        await settleTrace(tenantId, traceId, now).catch((error: unknown) =>
+          deps.log.error({ tenantId, traceId, error }, 'Spans from outside could not be made a run'),
+        );
+      last = ready.length < tracesAtOnce ? null : (ready.at(-1) ?? null);
+    } while (last !== null);
     await store.forget(now - knownForMs);
   };
 

@@ -132,7 +132,9 @@ export const traceService = (deps: TraceServiceDeps): Handlers<typeof traceOpera
       const sent = await context.readBody(deps.maxRequestBytes);
       const packing = (headers['content-encoding'] ?? '').trim().toLowerCase();
       const bytes = await expanded(sent, packing, deps.maxRequestBytes);
-      const groups = encoding === 'json' ? readJsonSpans(parseJsonBody(bytes)) : readProtobufSpans(bytes);
+      // The host bounds its bytes, and a span has some twenty values.
+      const groups =
+        encoding === 'json' ? readJsonSpans(parseJsonBody(bytes, Number.POSITIVE_INFINITY)) : readProtobufSpans(bytes);
       const { spans: valid, invalid } = collected(groups, deps.now());
       const spans = valid.slice(0, maxSpansPerRequest).map(short);
       const agents = agentsOf(spans);

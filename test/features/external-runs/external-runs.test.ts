@@ -204,6 +204,34 @@ overHttp('a part without its root waits for it longer, and becomes runs as it is
   assert.equal((await settled(app, 3, '6m')).length, 3);
 });
 
+forEachHttpService(
+  'traces that more comes of keep no other from becoming runs, however many they are',
+  async (open) => {
+    const app = await openTraces(open);
+    app.clock.stand();
+    const begin = app.clock.now() - 2000;
+    const slow = Array.from({ length: 101 }, () => planner(begin));
+    await accept(
+      app,
+      slow.flatMap(({ request, agent }) => [request, agent]),
+    );
+    await app.clock.advance(1000);
+    await accept(app, planner(begin).all);
+    await app.clock.advance(5000);
+    await accept(
+      app,
+      slow.map(({ first }) => first),
+    );
+    await app.clock.advance(8000);
+    const [run, ...rest] = await externalRuns(app);
+    assert.deepEqual([run?.usage?.totalTokens, rest], [3000, []]);
+    // They are next, all in one look.
+    await app.clock.advance(5000);
+    assert.equal((await externalRuns(app)).length, 102);
+    assert.deepEqual(failuresOf(app), []);
+  },
+);
+
 overHttp(
   'tokens count once where an agent sums up and two libraries tell of one call; impossible ones not at all',
   async (open) => {

@@ -124,7 +124,7 @@ export const accept = async (
 };
 
 export const externalRuns = async ({ client }: Pick<TestApp, 'client'>): Promise<readonly RunRecord[]> =>
-  (await client.runs.list({ query: { kind: 'External' } })).body;
+  (await client.runs.list({ query: { kind: 'External', take: 200 } })).body;
 
 /** What the service says of spans that it could not make runs of. */
 export const failuresOf = ({ log }: Pick<TestApp, 'log'>) =>
