@@ -3,6 +3,7 @@ import { pipeline } from 'node:stream/promises';
 import { AcpError } from '../contract/errors.ts';
 import type { FileReply, PartsReply } from '../contract/operation.ts';
 import type { ClientAddress } from '../core/caller/client-address.ts';
+import { systemCode } from '../core/files/system-code.ts';
 import type { Logger } from '../core/logger.ts';
 import { discardRest, hasBody } from './body.ts';
 import { type ErrorEnvelope, problemEnvelope } from './envelopes.ts';
@@ -97,6 +98,9 @@ export const sendPage = (exchange: Exchange, status: number, fields: HeaderField
   sendBytes(exchange, status, { 'content-type': 'text/html; charset=utf-8', ...fields }, body);
 };
 
+// How the end of a connection is told to whoever writes to it.
+const ofCaller: ReadonlySet<string> = new Set(['ERR_STREAM_PREMATURE_CLOSE', 'ECONNRESET', 'EPIPE']);
+
 /** Sends the bytes of a file as fast as the caller takes them. A file that breaks midway cuts the connection. */
 export const sendFile = async (
   exchange: Exchange,
@@ -114,7 +118,9 @@ export const sendFile = async (
     // Before the head there is still an answer to give; after it, a caller that went away is no news.
     if (!raw.headersSent) throw error;
     if (!raw.destroyed) raw.destroy();
-    log.info({ requestId: exchange.requestId, path: exchange.path, error }, 'A download was not read to its end');
+    const fields = { requestId: exchange.requestId, path: exchange.path, error };
+    if (ofCaller.has(systemCode(error))) log.info(fields, 'A download was not read to its end');
+    else log.error(fields, 'An answer broke off, and its connection was cut');
   } finally {
     await file.dispose();
   }

@@ -98,6 +98,7 @@ export const table = {
       summary: 'Wait for an item',
       params: ItemName,
       responses: { 200: Type.Unknown() },
+      inParts: true,
       errors: [],
     },
   }),
