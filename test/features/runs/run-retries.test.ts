@@ -5,7 +5,7 @@ import { join } from 'node:path';
 import { test } from 'node:test';
 import { newId } from '../../../src/core/ids.ts';
 import { turnStore } from '../../../src/features/runs/run-turns.store.ts';
-import { openApp, type TestApp } from '../../support/app.ts';
+import { forEachService, openApp, type TestApp } from '../../support/app.ts';
 import { eventually } from '../../support/eventually.ts';
 import { opensRun } from './other-process.ts';
 import { callsTools, enqueue, followToEnd, Gate, getRun, tool } from './run-calls.ts';
@@ -83,6 +83,44 @@ test('JOB-45 RUN-78 an orderly stop releases a run with attempts left, and its c
     (await second.store.open().stores(turnStore).ledger(runId)).map(({ state }) => state),
     ['Unknown', 'Settled'],
   );
+});
+
+forEachService('RUN-17 a further attempt has the agent as it is by then, and no other of its name', async (open) => {
+  let calls = 0;
+  const app = await open({
+    service: { ...retries, Tools: { MaxConsecutiveErrors: 0 } },
+    tools: [
+      tool('shaky', async () => {
+        calls += 1;
+        throw new Error('no');
+      }),
+    ],
+    script: callsTools('shaky'),
+    agents: ['edited', 'replaced'].map((name) => ({ name, toolNames: ['shaky'] })),
+  });
+  const { client } = app;
+  const definition = (name: string) => ({
+    ...{ name, model: { provider: 'demo', model: 'demo-1' }, toolNames: ['shaky'], instructions: 'Be kind.' },
+  });
+  const failOnce = async (name: string): Promise<string> => {
+    const runId = await enqueue(client, name, 'Hi');
+    await eventually('the job is back in line', async () => {
+      const job = await jobOf(app, runId);
+      return job.status === 'Pending' && job.attempt === 1;
+    });
+    return runId;
+  };
+  const [edited, replaced] = [await failOnce('edited'), await failOnce('replaced')];
+  await client.agents.save({ params: { name: 'edited' }, body: { ...definition('edited'), expectedVersion: 1 } });
+  await client.agents.remove({ params: { name: 'replaced' } });
+  await client.agents.create({ body: definition('replaced') });
+  await app.clock.jump(12_000);
+  assert.equal((await followToEnd(client, edited)).at(-1)?.type, 'run.completed');
+  assert.equal((await getRun(client, edited)).agentVersion, 2);
+  const end = (await followToEnd(client, replaced)).at(-1);
+  assert.deepEqual([end?.type, end?.['error'].type], ['run.failed', 'agent_not_found']);
+  assert.match(end?.['error'].message, /another one by now/);
+  assert.equal(calls, 2, 'the other agent has called nothing');
 });
 
 test('RUN-74 a run without a sign of life is closed as orphaned', async (t) => {

@@ -235,7 +235,8 @@ forEachSharedService(
   },
 );
 
-forEachSharedService('RUN-76 RUN-78 a lost run is closed once in a fleet, and gone on with once', async (open) => {
+/** Three processes on one store, of which the first one stands still while its run waits in a call. */
+const openStanding = async (open: OpenApp) => {
   const gate = new Gate();
   const calls: string[] = [];
   const setup: AppSetup = {
@@ -259,11 +260,20 @@ forEachSharedService('RUN-76 RUN-78 a lost run is closed once in a fleet, and go
   still.stand();
   const { runId, frames } = await stream(one.client, 'helper', { message: 'Hi', sessionId: 's' });
   await gate.reached;
-  // No further than to its end: a run that starts while time leaps finds that what it has read is old.
-  await eventually('the run is closed', async () => {
-    await Promise.all([two.clock.advance(1000), three.clock.advance(1000)]);
-    return (await getRun(two.client, runId)).status !== 'Running';
-  });
+  return {
+    ...{ one, two, three, runId, frames, calls, gate },
+    /** No further than to its end: a run that starts while time leaps finds that what it has read is old. */
+    closed: () =>
+      eventually('the run is closed', async () => {
+        await Promise.all([two.clock.advance(1000), three.clock.advance(1000)]);
+        return (await getRun(two.client, runId)).status !== 'Running';
+      }),
+  };
+};
+
+forEachSharedService('RUN-76 RUN-78 a lost run is closed once in a fleet, and gone on with once', async (open) => {
+  const { two, three, runId, frames, calls, gate, closed } = await openStanding(open);
+  await closed();
   assertWholeLog(await readEvents(two.client, runId));
   const next = await eventually('the run that goes on', async () =>
     (await listRuns(two.client, { sessionId: 's' })).find(({ continuedFromRunId }) => continuedFromRunId === runId),
@@ -278,6 +288,28 @@ forEachSharedService('RUN-76 RUN-78 a lost run is closed once in a fleet, and go
   assert.deepEqual(
     body.messages?.map(({ role }) => role),
     ['User', 'Assistant', 'Tool', 'Assistant'],
+  );
+});
+
+forEachSharedService('RUN-78 a lost run is not gone on with in another agent of its name', async (open) => {
+  const { two, three, runId, frames, calls, gate, closed } = await openStanding(open);
+  const model = { provider: 'demo', model: 'demo-1' };
+  await two.client.agents.remove({ params: { name: 'helper' } });
+  await two.client.agents.create({ body: { name: 'helper', model, toolNames: ['wait'] } });
+  await closed();
+  const job = await eventually('what would go on has failed', async () => {
+    await Promise.all([two.clock.advance(1000), three.clock.advance(1000)]);
+    const { body } = await two.client.jobs.list({ query: { status: 'Failed' } });
+    return body[0];
+  });
+  assert.deepEqual([job.targetName, job.errorCode], ['helper', 'continuation-blocked']);
+  assert.match(job.errorMessage ?? '', /another one by now/);
+  gate.open();
+  await collect(frames);
+  assert.deepEqual(calls, ['wait'], 'the other agent has called nothing');
+  assert.deepEqual(
+    (await listRuns(two.client, { sessionId: 's' })).map(({ id }) => id),
+    [runId],
   );
 });
 

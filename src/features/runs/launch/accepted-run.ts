@@ -1,8 +1,15 @@
 import { AcpError } from '../../../contract/errors.ts';
 import type { AgentRunRequest } from '../../../contract/run-request.ts';
 import type { TraceParent } from '../../../core/telemetry/trace-context.ts';
+import type { RunRow } from '../../../db/tables.ts';
 import type { RunPlan } from '../../../engine/active-run.ts';
-import { type AgentSource, type CompiledAgent, CompileError, compileFailure } from '../../../engine/compiled-agent.ts';
+import {
+  type AgentSource,
+  type CompiledAgent,
+  CompileError,
+  compileFailure,
+  readSavedAt,
+} from '../../../engine/compiled-agent.ts';
 import type { AttachmentReference } from '../../../engine/context/index.ts';
 import { RunFailure } from '../../../engine/run-failure.ts';
 import type { RunAttachmentPort } from '../../attachments/index.ts';
@@ -32,6 +39,29 @@ export const currentAgent = async (
     if (error instanceof AcpError && error.code === 'agent-not-found')
       throw new RunFailure('CompilationFailed', 'agent_not_found', `Agent "${name}" does not exist any more.`);
     throw error;
+  }
+};
+
+/**
+ * What was begun is gone on with in the agent as it is now, repaired perhaps, but in no other one that has its name by now.
+ * `begun` is the row of the run whose steps there are.
+ */
+export const assertSameAgent = async (
+  agents: Pick<AgentSource, 'compileVersion'>,
+  agent: CompiledAgent,
+  { tenant_id: tenantId, agent_version: version, agent_saved_at: stored }: RunRow,
+): Promise<void> => {
+  const savedAt = readSavedAt(stored);
+  // In line, or begun by an earlier version of the service.
+  if (version === null || savedAt === undefined) return;
+  if (agent.version === version && agent.savedAt === savedAt) return;
+  try {
+    await agents.compileVersion(tenantId, agent.name, version, savedAt);
+  } catch (error) {
+    if (error instanceof AcpError && error.code === 'agent-not-found')
+      throw new RunFailure('CompilationFailed', 'agent_not_found', `Agent "${agent.name}" is another one by now.`);
+    // It was to be repaired: what does not compile any more is there.
+    if (!(error instanceof CompileError)) throw error;
   }
 };
 

@@ -10,7 +10,7 @@ import type { JobStore } from '../../jobs/index.ts';
 import { storedAttribution } from '../run-record.ts';
 import { notContinued, resumedAttempt, storedResume, type TurnStore } from '../run-turns.store.ts';
 import type { LoggedRun, RunStore } from '../runs.store.ts';
-import { currentAgent, currentAttachments, currentParameters } from './accepted-run.ts';
+import { assertSameAgent, currentAgent, currentAttachments, currentParameters } from './accepted-run.ts';
 import {
   attributionIn,
   type ContinuationPayload,
@@ -113,6 +113,7 @@ export const createQueuedPlans = (deps: QueuedPlanDeps) => {
     if (source === undefined) throw notContinued(`Run ${from} does not exist any more.`);
     const hindered = own === undefined ? await hindrance(source) : null;
     if (hindered !== null) throw hindered;
+    await assertSameAgent(deps.agents, agent, own ?? source);
     const stored = await storedResume(deps.turns, job.tenantId, own?.id ?? from, own !== undefined, agent);
     if (stored instanceof RunFailure) throw stored;
     const { requestId, culture, parameters, principal } = stored.origin;
@@ -145,7 +146,9 @@ export const createQueuedPlans = (deps: QueuedPlanDeps) => {
     async prepare(job: QueuedJob, run: LoggedRun): Promise<RunPlan> {
       const { resumes } = job.payload as Partial<QueuedRunPayload>;
       const agent = await currentAgent(deps.agents, job.tenantId, job.targetName, resumes ?? null, job.trace);
-      return job.handlerKey === continuationKey ? continuationPlan(job, agent, run) : acceptedPlan(job, agent, run);
+      if (job.handlerKey === continuationKey) return continuationPlan(job, agent, run);
+      if (run.row !== undefined) await assertSameAgent(deps.agents, agent, run.row);
+      return acceptedPlan(job, agent, run);
     },
     /** The session that the job's run belongs to. */
     async sessionOf(job: QueuedJob): Promise<string | null> {
