@@ -29,7 +29,7 @@ const once = (make: LazyTool): LazyTool => {
 interface ServerTools {
   /** Of the row that they were made of. */
   readonly mark: string;
-  readonly listing: Listing;
+  readonly repeated: Listing['repeated'];
   readonly tools: readonly { readonly name: string; readonly isApproved: boolean; readonly tool: LazyTool }[];
 }
 
@@ -77,10 +77,13 @@ export const createToolCatalog = ({ table, store, enabled, codeTool, register }:
 
   const make = (row: McpServerRow, listing: Listing, pin: Pin | null): ServerTools => ({
     mark: markOf(row),
-    listing,
+    repeated: listing.repeated,
     tools: admittedTools(listing, pin, settingsOf(row).pinning).map((admitted) => {
       const name = catalogName(row.name, admitted.tool.name);
-      return { name, isApproved: admitted.isApproved, tool: once(() => register(row, name, admitted)) };
+      // As text, which takes a fifth of the room that its schema takes as objects.
+      const text = JSON.stringify(admitted);
+      const tool = once(() => register(row, name, JSON.parse(text) as Admitted));
+      return { name, isApproved: admitted.isApproved, tool };
     }),
   });
 
@@ -118,8 +121,8 @@ export const createToolCatalog = ({ table, store, enabled, codeTool, register }:
     const counts = new Map<string, number>();
     const holders = holdersOf(rows);
     for (const row of rows) {
-      const { tools, listing } = servers.get(row.id) ?? { tools: [], listing: null };
-      const lost = listing === null ? [] : listing.repeated.map((name) => catalogName(row.name, name));
+      const { tools, repeated } = servers.get(row.id) ?? { tools: [], repeated: [] };
+      const lost = repeated.map((name) => catalogName(row.name, name));
       let count = 0;
       for (const { name, tool } of tools)
         if (codeTool(name) || isServiceToolName(name) || holders.get(name) !== row.id || byName.has(name))
@@ -172,11 +175,8 @@ export const createToolCatalog = ({ table, store, enabled, codeTool, register }:
     /** By name. */
     list: (tenantId: string): readonly RegisteredTool[] => [...of(tenantId).byName.values()].map((tool) => tool()),
     /** The tool of a server that its last list had, whether or not it is offered now. */
-    lastListed: async (row: McpServerRow): Promise<Listing | null> => {
-      if (row.catalog_hash === null) return null;
-      if (!isLoaded(row)) await loaded(row);
-      return servers.get(row.id)?.listing ?? null;
-    },
+    lastListed: async (row: McpServerRow): Promise<Listing | null> =>
+      row.catalog_hash === null ? null : listingOf((await store.catalog(row.id))?.listed ?? null),
     forget(id: string): void {
       servers.delete(id);
     },
