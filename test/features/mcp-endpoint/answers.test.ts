@@ -139,7 +139,8 @@ overHttp(
         { name: 'adder', model: json },
         { name: 'teller', model },
       ],
-      script: [{ reply: { text: '{"sum":8}', delay: '100ms' } }],
+      // Too slow for an answer that nobody waits for.
+      script: [{ reply: { text: '{"sum":8}', chunkSize: 3, delay: '200ms' } }],
       host: { McpServer: { Agents: ['adder', 'teller'], Tasks: { InlineWait: '0s' } } },
     });
     const token = await keyFor(app, 'outside');
