@@ -6,7 +6,6 @@ import type { Handlers } from '../../core/context.ts';
 import { type StoreTable, tenantKey } from '../../core/instance-state.ts';
 import type { McpServerRow } from '../../db/tables/mcp.ts';
 import type { AuditLog } from '../audit/index.ts';
-import { looksAtOnce } from './background-discovery.ts';
 import { type Connections, settingsOf } from './connections.ts';
 import { type Discovery, sideBySide } from './discovery.ts';
 import type { mcpServerOperations } from './mcp-servers.operations.ts';
@@ -41,6 +40,8 @@ export interface McpServiceDeps {
 
 /** Names that paths of the API have. */
 const taken: ReadonlySet<string> = new Set(['refresh']);
+// Somebody waits for all of them.
+const looksAtOnce = 8;
 
 /** What decides whom a server is and what it lists; a change of it makes what was found worthless. */
 const reached = ({ endpoint, transport, protocol, headers, tools, ...rest }: ServerSettings) => {
