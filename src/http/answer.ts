@@ -3,7 +3,6 @@ import { pipeline } from 'node:stream/promises';
 import { AcpError } from '../contract/errors.ts';
 import type { FileReply, PartsReply } from '../contract/operation.ts';
 import type { ClientAddress } from '../core/caller/client-address.ts';
-import { systemCode } from '../core/files/system-code.ts';
 import type { Logger } from '../core/logger.ts';
 import { discardRest, hasBody } from './body.ts';
 import { type ErrorEnvelope, problemEnvelope } from './envelopes.ts';
@@ -98,9 +97,6 @@ export const sendPage = (exchange: Exchange, status: number, fields: HeaderField
   sendBytes(exchange, status, { 'content-type': 'text/html; charset=utf-8', ...fields }, body);
 };
 
-// How the end of a connection is told to whoever writes to it.
-const ofCaller: ReadonlySet<string> = new Set(['ERR_STREAM_PREMATURE_CLOSE', 'ECONNRESET', 'EPIPE']);
-
 /** Sends the bytes of a file as fast as the caller takes them. A file that breaks midway cuts the connection. */
 export const sendFile = async (
   exchange: Exchange,
@@ -108,19 +104,28 @@ export const sendFile = async (
   log: Logger,
 ): Promise<void> => {
   const { raw } = exchange;
+  let isBroken = false;
+  const read = async function* (): AsyncGenerator<Uint8Array> {
+    try {
+      yield* file.bytes;
+    } catch (error) {
+      isBroken = true;
+      throw error;
+    }
+  };
   try {
     const fields = answerHeaders(exchange, headers);
     if (isGone(raw)) return;
     const length = file.sizeBytes === null ? {} : { 'content-length': String(file.sizeBytes) };
     raw.writeHead(status, { ...fields, ...length });
-    await pipeline(file.bytes, raw);
+    await pipeline(read(), raw);
   } catch (error) {
     // Before the head there is still an answer to give; after it, a caller that went away is no news.
     if (!raw.headersSent) throw error;
     if (!raw.destroyed) raw.destroy();
     const fields = { requestId: exchange.requestId, path: exchange.path, error };
-    if (ofCaller.has(systemCode(error))) log.info(fields, 'A download was not read to its end');
-    else log.error(fields, 'An answer broke off, and its connection was cut');
+    if (isBroken) log.error(fields, 'An answer broke off, and its connection was cut');
+    else log.info(fields, 'A download was not read to its end');
   } finally {
     await file.dispose();
   }

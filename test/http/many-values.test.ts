@@ -5,7 +5,7 @@ const million = 1_000_000;
 const list = (item: string, count: number): string => `[${Array(count).fill(item).join(',')}]`;
 
 overHttp(
-  'JOB-13 a payload of a million elements is refused before it is parsed, and one of many members unread',
+  'JOB-13 a body of more than a million values is refused before it is parsed, and an item of many members unread',
   async (open) => {
     const { url } = await open({ agents: [{ name: 'helper' }] });
     const save = async (payload: string, end = '}') => {
@@ -22,6 +22,12 @@ overHttp(
     // What is behind them is not looked at.
     assert.deepEqual(await save(list('1', million), ' and no more JSON'), tooMany);
     assert.deepEqual(await save(`[${list('1', million)}]`), tooMany, 'wherever they are');
+    // Four are the definition, its two names and the list.
+    for (const item of ['1', '{}', ' { } ', '"a"']) {
+      assert.deepEqual(await save(list(item, million - 3)), tooMany, item);
+      const [status, , detail] = await save(list(item, million - 4));
+      assert.deepEqual([status, detail], [400, 'payload has 999996 elements, and at most 1000 are allowed.'], item);
+    }
     // Those within the limit are counted by whoever takes them.
     assert.deepEqual(await save(list('1', million / 2)), [
       400,

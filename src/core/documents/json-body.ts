@@ -18,18 +18,23 @@ const endOfString = (bytes: Uint8Array, start: number): number => {
   return at;
 };
 
+const isSpace = (byte: number | undefined): boolean => byte === 0x20 || byte === 0x0a || byte === 0x0d || byte === 0x09;
+
 /** Why a body is not even parsed, by its brackets and commas outside strings; null: it is. */
 const shapeProblem = (bytes: Uint8Array, maxValues: number): string | null => {
   let depth = 0;
   let values = 1;
+  // A list or an object has one value more than it has commas, unless it is empty.
+  let isOpened = false;
   for (let at = 0; at < bytes.length; at += 1) {
     const byte = bytes[at];
+    if (isOpened && isSpace(byte)) continue;
+    const isEnd = byte === 0x5d || byte === 0x7d;
+    if (byte === comma || (isOpened && !isEnd)) values += 1;
+    isOpened = byte === 0x5b || byte === 0x7b;
     if (byte === quote) at = endOfString(bytes, at);
-    else if (byte === comma) values += 1;
-    else if (byte === 0x5b || byte === 0x7b) {
-      depth += 1;
-      values += 1;
-    } else if (byte === 0x5d || byte === 0x7d) depth -= 1;
+    else if (isOpened) depth += 1;
+    else if (isEnd) depth -= 1;
     if (depth > maxDepth) return `nests deeper than ${maxDepth} levels`;
     if (values > maxValues) return `has more than ${maxValues} values`;
   }

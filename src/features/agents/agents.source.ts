@@ -139,17 +139,26 @@ export const createAgentSource = ({
     cache.set(key, entry);
     return allowed(tenantId, compiled(name, entry));
   };
-  const inVersion = async (tenantId: string, name: string, version: number): Promise<CompiledAgent | null> => {
-    if (fixed(name) !== undefined) return source.compile(tenantId, name);
+  /** Null: there is none, or it is another agent's. That is found out first: whether another one compiles is of no account. */
+  const inVersion = async (
+    tenantId: string,
+    name: string,
+    version: number,
+    savedAt: number | null | undefined,
+  ): Promise<CompiledAgent | null> => {
+    if (fixed(name) !== undefined) return typeof savedAt === 'number' ? null : source.compile(tenantId, name);
+    if (savedAt === null) return null;
+    const isIt = (stamp: string | null | undefined): boolean =>
+      savedAt === undefined || stamp === stampOf({ version, updatedAt: savedAt });
     const stamp = (await versions.read(tenantKey(tenantId, name))) ?? null;
-    if (stamp !== null && stampedVersion(stamp) === version) return source.compile(tenantId, name);
+    if (stamp !== null && stampedVersion(stamp) === version) return isIt(stamp) ? source.compile(tenantId, name) : null;
     const entry = await compileNow(tenantId, name, version);
-    return entry && allowed(tenantId, compiled(name, entry));
+    return entry !== null && isIt(entry.stamps[0]) ? allowed(tenantId, compiled(name, entry)) : null;
   };
   const source: AgentSource = {
     async compileVersion(tenantId, name, version, savedAt) {
-      const agent = await inVersion(tenantId, name, version);
-      if (agent === null || (savedAt !== undefined && agent.savedAt !== savedAt))
+      const agent = await inVersion(tenantId, name, version, savedAt);
+      if (agent === null)
         throw new AcpError('agent-not-found', `There is no version ${version} of agent "${name}", or not any more.`);
       return agent;
     },

@@ -114,13 +114,14 @@ export const traceService = (deps: TraceServiceDeps): Handlers<typeof traceOpera
     attributes: keptAttributes(span.attributes, deps.content),
   });
 
-  /** Exporters try again after 503, and drop what gets 500. A span that was taken before the failure is known the next time. */
+  /** Exporters try again where the store is away, and drop the rest. A span that was taken before is known the next time. */
   const kept = async (tenantId: string, owner: SpanOwner, spans: readonly ReceivedSpan[]): Promise<RefusedSpans> => {
     try {
       return await deps.spans.receive(tenantId, owner, spans);
-    } catch (cause) {
-      deps.telemetry.sent('unavailable', spans.length);
-      throw new AcpError('store-unavailable', 'The store takes no writes now; send the spans again.', { cause });
+    } catch (error) {
+      const isAway = error instanceof AcpError && error.code === 'store-unavailable';
+      deps.telemetry.sent(isAway ? 'unavailable' : 'failed', spans.length);
+      throw error;
     }
   };
 

@@ -345,10 +345,25 @@ overHttp('without its setting the path is not there, whatever else is below it',
 overHttp('a store that takes no writes, and too many requests, are told with the time to wait', async (open) => {
   const app = await openTraces(open, { host: { Metrics: { Path: '/metrics' } } });
   const begin = app.clock.now() - 2000;
-  const again = await app.store.refuse('spans of agents elsewhere');
+  // Nothing but the requests meets the lock.
+  app.clock.stand();
+  const held = Promise.withResolvers<void>();
+  const isHeld = Promise.withResolvers<void>();
+  const holding = app.store.open().transaction(async () => {
+    isHeld.resolve();
+    await held.promise;
+  }, 'another program');
+  await isHeld.promise;
   const failed = await post(app, planner(begin).all);
   assert.deepEqual([failed.status, failed.body.code], [503, 14]);
+  assert.match(failed.body.message, /locked by another process/);
   assert.ok(Number(failed.headers.get('retry-after')) > 0);
+  held.resolve();
+  await holding;
+  // A fault of the service is none that passes.
+  const again = await app.store.refuse('spans of agents elsewhere');
+  const fault = await post(app, planner(begin).all);
+  assert.deepEqual([fault.status, fault.body.code, fault.headers.get('retry-after')], [500, 13, null]);
   await again();
   const trip = planner(begin);
   await accept(app, trip.all);
@@ -359,6 +374,7 @@ overHttp('a store that takes no writes, and too many requests, are told with the
   assert.deepEqual(series.filter((line) => line.startsWith('acp_traces_')).toSorted(), [
     'acp_traces_runs_total{acp_run_status="Completed"} 1',
     'acp_traces_runs_total{acp_run_status="Failed"} 1',
+    'acp_traces_spans_total{acp_traces_outcome="failed"} 7',
     'acp_traces_spans_total{acp_traces_outcome="invalid"} 1',
     'acp_traces_spans_total{acp_traces_outcome="late"} 1',
     'acp_traces_spans_total{acp_traces_outcome="taken"} 7',

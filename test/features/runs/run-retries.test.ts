@@ -96,12 +96,23 @@ forEachService('RUN-17 a further attempt has the agent as it is by then, and no 
       }),
     ],
     script: callsTools('shaky'),
-    agents: ['edited', 'replaced'].map((name) => ({ name, toolNames: ['shaky'] })),
+    agents: [
+      { name: 'below' },
+      { name: 'edited', toolNames: ['shaky'] },
+      { name: 'repaired', toolNames: ['shaky'], callableAgentNames: ['below'] },
+      { name: 'replaced', toolNames: ['shaky'] },
+      { name: 'mended', toolNames: ['shaky'] },
+    ],
   });
   const { client } = app;
-  const definition = (name: string) => ({
-    ...{ name, model: { provider: 'demo', model: 'demo-1' }, toolNames: ['shaky'], instructions: 'Be kind.' },
+  const definition = (name: string, more: object = {}) => ({
+    ...{ name, model: { provider: 'demo', model: 'demo-1' }, toolNames: ['shaky'], ...more },
   });
+  const save = (name: string) =>
+    client.agents.save({
+      params: { name },
+      body: { ...definition(name), instructions: 'Be kind.', expectedVersion: 1 },
+    });
   const failOnce = async (name: string): Promise<string> => {
     const runId = await enqueue(client, name, 'Hi');
     await eventually('the job is back in line', async () => {
@@ -110,17 +121,25 @@ forEachService('RUN-17 a further attempt has the agent as it is by then, and no 
     });
     return runId;
   };
-  const [edited, replaced] = [await failOnce('edited'), await failOnce('replaced')];
-  await client.agents.save({ params: { name: 'edited' }, body: { ...definition('edited'), expectedVersion: 1 } });
-  await client.agents.remove({ params: { name: 'replaced' } });
+  const [edited, repaired] = [await failOnce('edited'), await failOnce('repaired')];
+  const [replaced, mended] = [await failOnce('replaced'), await failOnce('mended')];
+  for (const name of ['replaced', 'mended']) await client.agents.remove({ params: { name } });
   await client.agents.create({ body: definition('replaced') });
+  await client.agents.create({ body: definition('mended', { callableAgentNames: ['below'] }) });
+  // The first version of each of the two that name it does not compile any more.
+  await client.agents.remove({ params: { name: 'below' } });
+  for (const name of ['edited', 'repaired', 'mended']) await save(name);
   await app.clock.jump(12_000);
-  assert.equal((await followToEnd(client, edited)).at(-1)?.type, 'run.completed');
-  assert.equal((await getRun(client, edited)).agentVersion, 2);
-  const end = (await followToEnd(client, replaced)).at(-1);
-  assert.deepEqual([end?.type, end?.['error'].type], ['run.failed', 'agent_not_found']);
-  assert.match(end?.['error'].message, /another one by now/);
-  assert.equal(calls, 2, 'the other agent has called nothing');
+  for (const runId of [edited, repaired]) {
+    assert.equal((await followToEnd(client, runId)).at(-1)?.type, 'run.completed');
+    assert.equal((await getRun(client, runId)).agentVersion, 2);
+  }
+  for (const runId of [replaced, mended]) {
+    const end = (await followToEnd(client, runId)).at(-1);
+    assert.deepEqual([end?.type, end?.['error'].type], ['run.failed', 'agent_not_found']);
+    assert.match(end?.['error'].message, /another one by now/);
+  }
+  assert.equal(calls, 4, 'the other agents have called nothing');
 });
 
 test('RUN-74 a run without a sign of life is closed as orphaned', async (t) => {

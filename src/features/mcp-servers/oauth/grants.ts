@@ -60,3 +60,15 @@ export interface GrantKeeper {
   /** A consent is taken once. Null: there is none of this hash. */
   take(stateHash: string): Promise<Consent | null>;
 }
+
+/** Of one server a grant is renewed once at a time in this process: whoever comes meanwhile gets what that gives. */
+export const oneRenewal = (renew: GrantKeeper['renew']): GrantKeeper['renew'] => {
+  const underWay = new Map<string, Promise<Grant | null>>();
+  return (of, isOld, ask) => {
+    const other = underWay.get(of.serverId);
+    if (other !== undefined) return other;
+    const renewal = renew(of, isOld, ask).finally(() => underWay.delete(of.serverId));
+    underWay.set(of.serverId, renewal);
+    return renewal;
+  };
+};

@@ -1,4 +1,4 @@
-import type { Consent, Grant, GrantKeeper, GrantOf } from './grants.ts';
+import { type Consent, type Grant, type GrantKeeper, type GrantOf, oneRenewal } from './grants.ts';
 
 interface Held {
   readonly binding: string;
@@ -12,7 +12,6 @@ const mostConsents = 1000;
 export const memoryGrants = (now: () => number): GrantKeeper => {
   const grants = new Map<string, Held>();
   const consents = new Map<string, Consent>();
-  const renewing = new Map<string, Promise<Grant | null>>();
 
   const heldNow = ({ serverId, binding }: GrantOf): Grant | null => {
     const held = grants.get(serverId);
@@ -37,17 +36,10 @@ export const memoryGrants = (now: () => number): GrantKeeper => {
       grants.delete(serverId);
       return held?.grant ?? null;
     },
-    renew(of, isOld, ask) {
-      const underWay = renewing.get(of.serverId);
-      if (underWay !== undefined) return underWay;
+    renew: oneRenewal(async (of, isOld, ask) => {
       const grant = heldNow(of);
-      if (grant === null || !isOld(grant)) return Promise.resolve(grant);
-      const renewal = ask(grant)
-        .then((next) => replace(of, grant, next))
-        .finally(() => renewing.delete(of.serverId));
-      renewing.set(of.serverId, renewal);
-      return renewal;
-    },
+      return grant === null || !isOld(grant) ? grant : replace(of, grant, await ask(grant));
+    }),
     async offer(stateHash, consent) {
       for (const [hash, { expiresAt }] of consents)
         if (expiresAt <= now() || consents.size >= mostConsents) consents.delete(hash);

@@ -4,7 +4,7 @@ import type { Logger } from '../../../core/logger.ts';
 import { withDeadline } from '../../../engine/tools/index.ts';
 import { OutboundError } from '../../../providers/http/outbound-error.ts';
 import { McpFailure } from '../../../providers/mcp/mcp-failure.ts';
-import type { Grant, GrantKeeper, GrantOf } from './grants.ts';
+import { type Grant, type GrantKeeper, type GrantOf, oneRenewal } from './grants.ts';
 import { memoryGrants } from './memory-grants.ts';
 
 /** Which server of which tenant tokens are for. */
@@ -51,7 +51,6 @@ const readKept = (text: unknown): Kept | null => {
 /** Grants in a store of the host's; consents are in the memory of the process that has asked for them. */
 export const moduleGrants = ({ store, log, now }: ModuleGrantDeps): GrantKeeper => {
   const { offer, take } = memoryGrants(now);
-  const renewing = new Map<string, Promise<Grant | null>>();
 
   const asked = async <T>(
     key: McpTokenKey,
@@ -106,12 +105,6 @@ export const moduleGrants = ({ store, log, now }: ModuleGrantDeps): GrantKeeper 
       await asked(of, (signal) => store.remove(keyOf(of), signal), unavailable);
       return kept.grant;
     },
-    renew(of, isOld, ask) {
-      const underWay = renewing.get(of.serverId);
-      if (underWay !== undefined) return underWay;
-      const renewal = renewed(of, isOld, ask).finally(() => renewing.delete(of.serverId));
-      renewing.set(of.serverId, renewal);
-      return renewal;
-    },
+    renew: oneRenewal(renewed),
   };
 };

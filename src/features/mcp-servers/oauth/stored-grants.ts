@@ -1,5 +1,5 @@
 import { setTimeout as wait } from 'node:timers/promises';
-import type { Consent, Grant, GrantKeeper, GrantOf } from './grants.ts';
+import { type Consent, type Grant, type GrantKeeper, type GrantOf, oneRenewal } from './grants.ts';
 import type { McpGrantStore, StoredGrant } from './mcp-grants.store.ts';
 
 export interface StoredGrantDeps {
@@ -17,8 +17,6 @@ const readGrant = ({ value }: Pick<StoredGrant, 'value'>): Grant => JSON.parse(v
 
 /** Grants in the store, for all processes that share it: one of them renews a grant, and the others take what it got. */
 export const storedGrants = ({ store, now, newId, renewalMs }: StoredGrantDeps): GrantKeeper => {
-  const renewing = new Map<string, Promise<Grant | null>>();
-
   const stored = async ({ tenantId, serverId, binding }: GrantOf): Promise<StoredGrant | null> => {
     const row = await store.find(tenantId, serverId);
     return row?.binding === binding ? row : null;
@@ -75,13 +73,7 @@ export const storedGrants = ({ store, now, newId, renewalMs }: StoredGrantDeps):
       const row = await store.find(tenantId, serverId);
       return row !== null && (await store.remove(tenantId, serverId)) ? readGrant(row) : null;
     },
-    renew(of, isOld, ask) {
-      const underWay = renewing.get(of.serverId);
-      if (underWay !== undefined) return underWay;
-      const renewal = renewed(of, isOld, ask).finally(() => renewing.delete(of.serverId));
-      renewing.set(of.serverId, renewal);
-      return renewal;
-    },
+    renew: oneRenewal(renewed),
     async offer(stateHash, consent) {
       const { tenantId, expiresAt } = consent;
       await store.offer({ stateHash, tenantId, value: JSON.stringify(consent), expiresAt }, now());
