@@ -306,6 +306,7 @@ forEachDurableStore('JOB-30 an attempt that was lost can write nothing more of i
     await one.store.requestCancel('a', null, 1);
     assert.deepEqual(await one.store.cancelRequests([lease]), []);
     await assert.rejects(write([jobs.held(lease)]), ConditionFailedError);
+    await assert.rejects(write([jobs.begun(lease)]), ConditionFailedError);
     const { cancel_requested_at: _at, ...after } = (await jobs.get('a')) ?? assert.fail('it is there');
     const { cancel_requested_at: _before, ...whole } = before ?? assert.fail('it was there');
     assert.deepEqual(after, whole);

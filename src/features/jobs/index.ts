@@ -41,6 +41,7 @@ export {
   type ModuleJobItem,
   type ModuleJobResult,
   moduleJobHandler,
+  notHeld,
 } from './module-jobs.ts';
 export { type NewScheduledJob, scheduledJobStore } from './scheduled-jobs.store.ts';
 export { serviceLeaseStore } from './service-leases.store.ts';

@@ -80,7 +80,9 @@ const graceMs = 5000;
 const maxText = 1000;
 const codePattern = /^[a-z0-9]+(?:-[a-z0-9]+)*$/;
 
-const notHeld = (error: unknown): unknown => (error instanceof ConditionFailedError ? new LeaseLostError() : error);
+/** What a unit that asserts the lease of a job was refused for, in the words of the queue. */
+export const notHeld = (error: unknown): unknown =>
+  error instanceof ConditionFailedError ? new LeaseLostError() : error;
 
 const failure = (code: string, message: string): JobResult => ({ status: 'Failed', code, message });
 

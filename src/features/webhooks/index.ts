@@ -95,6 +95,7 @@ export const webhooksFeature = (deps: WebhooksDeps) => {
       [deliveryKey]: deliveryJob({
         ...{ storage, deliveries, webhooks: store, secretsOf, log, now },
         write: deps.batch.write,
+        begun: jobs.begun,
         request: createWebhookRequest({
           ...{ http, now },
           timeoutMs: settings.Timeout,

@@ -1,9 +1,16 @@
 import type { Logger } from '../../core/logger.ts';
 import type { BatchedWrites } from '../../db/batched-writes.ts';
+import type { Statement } from '../../db/statement.ts';
 import type { Storage } from '../../db/storage.ts';
 import type { UnitOfWork } from '../../db/unit-of-work.ts';
-import { JobCanceledError, type JobHandler, type JobResult, type QueuedJob } from '../../scheduler/job-queue.ts';
-import { jobStore } from '../jobs/index.ts';
+import {
+  JobCanceledError,
+  type JobHandler,
+  type JobLease,
+  type JobResult,
+  type QueuedJob,
+} from '../../scheduler/job-queue.ts';
+import { jobStore, notHeld } from '../jobs/index.ts';
 import type { ReceiverPlaces } from './receiver-places.ts';
 import { type AttemptEnd, type DeliveryStore, type DueDelivery, deliveryStore } from './webhook-deliveries.store.ts';
 import type { AttemptResult, WebhookRequest } from './webhook-request.ts';
@@ -15,8 +22,10 @@ import { type WebhookStore, webhookStore } from './webhooks.store.ts';
 export interface DeliveryJobDeps {
   readonly storage: Pick<Storage, 'transaction'>;
   readonly deliveries: DeliveryStore;
-  /** Deliveries that end in the same moment share a commit. */
+  /** Deliveries that begin or end in the same moment share a commit. */
   readonly write: BatchedWrites['write'];
+  /** Fails its unit unless the attempt still has the job. */
+  readonly begun: (lease: JobLease) => Statement;
   readonly webhooks: WebhookStore;
   readonly request: WebhookRequest;
   readonly places: ReceiverPlaces;
@@ -191,8 +200,11 @@ export const deliveryJob = (deps: DeliveryJobDeps): JobHandler => {
     }
   };
 
-  return async (job, signal) => {
+  const deliver: JobHandler = async (job, signal) => {
     if (!settings.enabled) return { status: 'Released', afterMs: offForMs };
+    await deps.write([deps.begun(job)]).catch((error: unknown) => {
+      throw notHeld(error);
+    });
     try {
       return await work(job, signal);
     } catch (error) {
@@ -201,4 +213,5 @@ export const deliveryJob = (deps: DeliveryJobDeps): JobHandler => {
       return { status: 'Released', afterMs: brokenForMs };
     }
   };
+  return Object.assign(deliver, { begins: true } as const);
 };

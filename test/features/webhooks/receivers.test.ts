@@ -175,12 +175,11 @@ forEachDoor('WEBHOOK-33 a delivery that is dropped stays so, whatever its receiv
   await save(app.client, server.url);
   await sendTest(app.client);
   await eventually('the attempt is under way', () => begun.length === 1);
+  const job = async () => (await app.client.jobs.list({ query: { handlerKey: 'acp.webhook-delivery' } })).body[0];
+  assert.equal((await job())?.status, 'Running');
   await save(app.client, server.url, { enabled: false });
   begun[0]?.();
-  await eventually('its job has ended', async () => {
-    const { body } = await app.client.jobs.list({ query: { handlerKey: 'acp.webhook-delivery' } });
-    return body[0]?.status === 'Completed';
-  });
+  await eventually('its job has ended', async () => (await job())?.status === 'Completed');
   const [dropped] = await deliveriesOf(app.client);
   assert.deepEqual([dropped?.status, dropped?.attempt], ['Dropped', 0]);
 });
