@@ -134,7 +134,8 @@ export const WebhookRetryResponse = Type.Object(
   {
     name: Type.String(),
     queued: Type.Integer({ minimum: 0, description: 'Deliveries that are sent again' }),
-    more: Type.Boolean({ description: 'True: the range holds more than one request takes; the same request goes on' }),
+    more: Type.Boolean({ description: 'True: the range holds more than one request takes' }),
+    nextFrom: nullable(Time, { description: 'The `from` of the request that goes on; null: there is no more' }),
   },
   { title: 'WebhookRetryResponse' },
 );

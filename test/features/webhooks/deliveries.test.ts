@@ -1,6 +1,6 @@
 import assert from 'node:assert/strict';
 import { Webhook } from 'standardwebhooks';
-import { forEachDurableService } from '../../support/app.ts';
+import { forEachDurableService, overHttp } from '../../support/app.ts';
 import { trail } from '../../support/audit-chain.ts';
 import { eventually } from '../../support/eventually.ts';
 import { refusal, runJson } from '../runs/run-calls.ts';
@@ -314,24 +314,55 @@ forEachDurableService(
     const [first = '', second = ''] = times;
     const range = async (body: { from: string; to?: string; statuses?: ('Failed' | 'Delivered')[] }) =>
       (await app.client.webhooks.retryRange({ params, body })).body;
-    assert.deepEqual(await range({ from: first, to: first }), { name: 'crm', queued: 0, more: false });
-    assert.deepEqual(await range({ from: first, to: second }), { name: 'crm', queued: 1, more: false });
+    assert.deepEqual(await range({ from: first, to: first }), { name: 'crm', queued: 0, more: false, nextFrom: null });
+    assert.deepEqual(await range({ from: first, to: second }), { name: 'crm', queued: 1, more: false, nextFrom: null });
     await eventually(
       'the first was delivered',
       async () => (await deliveriesOf(app.client, { status: 'Failed' })).length === 1,
     );
-    assert.deepEqual(await range({ from: first }), { name: 'crm', queued: 1, more: false });
+    assert.deepEqual(await range({ from: first }), { name: 'crm', queued: 1, more: false, nextFrom: null });
     await eventually(
       'all were delivered',
       async () => (await deliveriesOf(app.client, { status: 'Delivered' })).length === 3,
     );
-    assert.deepEqual(await range({ from: first, statuses: ['Delivered'] }), { name: 'crm', queued: 3, more: false });
+    assert.deepEqual(await range({ from: first, statuses: ['Delivered'] }), {
+      name: 'crm',
+      queued: 3,
+      more: false,
+      nextFrom: null,
+    });
     await eventually('all were sent again', () => server.received.length === 8);
     const counted = Map.groupBy(server.received, (request) => verified(request).id);
     assert.deepEqual(
       ids.map((id) => counted.get(id)?.length),
       [3, 3, 2],
     );
+  },
+);
+
+forEachDoor(
+  'a range of more deliveries than one request takes goes on behind them, whatever became of them',
+  async (open) => {
+    const app = await open(webhookSetup({}, { service: { Scheduling: { RunWorker: false } } }));
+    await save(app.client, 'http://127.0.0.1:9/');
+    const from = new Date(app.clock.now() - minute).toISOString();
+    for (let left = 1050; left > 0; left -= 50)
+      await Promise.all(Array.from({ length: 50 }, () => sendTest(app.client)));
+    await app.clock.advance(minute);
+    // Of a webhook that is disabled all that waits is dropped, also what has just been put in line again.
+    const dropAll = async (): Promise<void> => {
+      await save(app.client, 'http://127.0.0.1:9/', { enabled: false });
+      await save(app.client, 'http://127.0.0.1:9/');
+    };
+    await dropAll();
+    const range = async (start: string) =>
+      (await app.client.webhooks.retryRange({ params, body: { from: start } })).body;
+    const first = await range(from);
+    assert.ok(first.more && first.nextFrom !== null);
+    await dropAll();
+    const rest = await range(first.nextFrom);
+    assert.deepEqual([first.queued + rest.queued, rest.more, rest.nextFrom], [1050, false, null]);
+    assert.ok(first.queued >= 1000 && rest.queued > 0, String(first.queued));
   },
 );
 
