@@ -154,6 +154,16 @@ for (const [status, value] of [
     assert.ok(waitMs > 28 * minute && waitMs <= 30 * minute, String(waitMs));
   });
 
+overHttp('WEBHOOK-30 Retry-After on another status moves nothing', async (open, t) => {
+  const app = await open(webhookSetup({ RetryDelays: ['1m', '1h'] }));
+  const server = await receiver(t, (_request, response) => response.writeHead(500, { 'retry-after': '1800' }).end());
+  await save(app.client, server.url);
+  await sendTest(app.client);
+  const { nextAttemptAt } = await newest(app.client, 'the attempt has failed', ({ attempt }) => attempt === 1);
+  const waitMs = Date.parse(nextAttemptAt ?? '') - app.clock.now();
+  assert.ok(waitMs <= 1.1 * minute, String(waitMs));
+});
+
 forEachDurableService(
   'WEBHOOK-31 WEBHOOK-33 a receiver that stays broken is stopped, with what waits for it',
   async (open, t) => {
@@ -179,6 +189,8 @@ forEachDurableService(
     );
     await runJson(app.client, 'helper', 'Hi');
     assert.equal((await deliveriesOf(app.client)).length, 3, 'no event makes a delivery any more');
+    const off = await save(app.client, server.url, { enabled: false });
+    assert.deepEqual([off.disabledReason, off.consecutiveFailures], [null, 3], 'nothing is forgiven by that');
     const again = await save(app.client, server.url);
     assert.deepEqual([again.enabled, again.disabledReason, again.consecutiveFailures], [true, null, 0]);
     await app.clock.jump(2 * 60 * minute);
@@ -340,7 +352,7 @@ forEachDurableService(
   },
 );
 
-forEachDoor(
+overHttp(
   'a range of more deliveries than one request takes goes on behind them, whatever became of them',
   async (open) => {
     const app = await open(webhookSetup({}, { service: { Scheduling: { RunWorker: false } } }));
