@@ -109,3 +109,22 @@ test('errors in a list that may be long name the elements as they stand in it, e
   const names = Object.fromEntries(Array.from({ length: 20 }, (_, n) => [`k${n}`, 1]));
   assert.equal(checker.errors({ items: null, ...names }).length, 8);
 });
+
+test('errors of one element cost no second look at the thousands beside it', () => {
+  const checker = compileChecker(closed({ items: Type.Array(closed({ text: Type.String() })) }));
+  let looks = 0;
+  const element = (text: unknown): object =>
+    Object.defineProperty({}, 'text', {
+      enumerable: true,
+      get() {
+        looks += 1;
+        return text;
+      },
+    });
+  const items = [...Array.from({ length: 5000 }, () => element('a')), element(7)];
+  assert.equal(checker.check({ items }), false);
+  const once = looks;
+  looks = 0;
+  assert.deepEqual(checker.errors({ items }), [{ path: 'items[5000].text', message: 'must be string' }]);
+  assert.ok(looks <= once + 100, `${looks} after ${once}`);
+});

@@ -234,13 +234,18 @@ forEachDurableService('WEBHOOK-34 pending deliveries wait while webhooks are swi
   let status = 500;
   const server = await receiver(t, (_request, response) => response.writeHead(status).end());
   await save(app.client, server.url);
-  await sendTest(app.client);
+  const { deliveryId } = await sendTest(app.client);
   await newest(app.client, 'the first attempt has failed', ({ attempt }) => attempt === 1);
   await app.close();
   status = 200;
   const clock = { folder: app.folder, agents: [], clock: app.clock };
   const off = await open(webhookSetup({ Enabled: false }, clock));
   await off.clock.jump(10 * minute);
+  const id = deliveryId ?? '';
+  await eventually('a worker had it, and put it back', async () => {
+    const { status: state, scheduledFor } = (await off.client.jobs.get({ params: { id } })).body.job;
+    return state !== 'Pending' || Date.parse(scheduledFor) > off.clock.now();
+  });
   assert.deepEqual(
     (await deliveriesOf(off.client)).map((row) => [row.status, row.attempt]),
     [['Pending', 1]],
