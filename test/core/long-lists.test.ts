@@ -108,6 +108,8 @@ test('errors in a list that may be long name the elements as they stand in it, e
   );
   const names = Object.fromEntries(Array.from({ length: 20 }, (_, n) => [`k${n}`, 1]));
   assert.equal(checker.errors({ items: null, ...names }).length, 8);
+  const pairs = compileChecker(closed({ items: Type.Array(closed({ a: Type.String(), b: Type.String() })) }));
+  assert.equal(pairs.errors({ items: Array(20).fill({}) }).length, 8);
 });
 
 test('errors of one element cost no second look at the thousands beside it', () => {
