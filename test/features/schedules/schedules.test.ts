@@ -79,6 +79,7 @@ forEachService(
     const refused = async (name: string, body: object): Promise<string | undefined> => {
       const problem = await refusal(save(app.client, name, body as never));
       assert.equal(problem.status, 400, JSON.stringify(problem));
+      assert.doesNotMatch(problem.detail ?? '', /\.\.$|must match pattern/, 'a sentence for people');
       return problem.errors?.[0]?.path;
     };
     assert.equal(await refused('handler-keys', sweep), 'name');
