@@ -63,6 +63,7 @@ export const flowSettings = (keyed: string, options: { readonly additionalProper
     values: Type.Optional(
       nullable(
         Type.Record(Type.String(), Type.Integer(), {
+          maxProperties: 1000,
           description: 'Priorities by what is found at key, each -100..100',
         }),
       ),

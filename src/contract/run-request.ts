@@ -1,5 +1,5 @@
 import Type, { type Static } from 'typebox';
-import { closed, nullable, oneOf, sessionIdPattern, Uuid } from './schema.ts';
+import { closed, lanePattern, nullable, oneOf, sessionIdPattern, Uuid } from './schema.ts';
 import { ClientToolResult, ToolApprovalDecision } from './tool-approval.ts';
 
 const concurrencyPolicies = ['Reject', 'Enqueue', 'Interrupt', 'Rollback'] as const;
@@ -21,7 +21,7 @@ export const AgentRunRequest = closed(
     culture: Type.Optional(
       nullable(Type.String({ description: 'BCP 47 tag; one that is not valid takes the default' })),
     ),
-    parameters: Type.Optional(nullable(Type.Record(Type.String(), Type.String()))),
+    parameters: Type.Optional(nullable(Type.Record(Type.String(), Type.String(), { maxProperties: 1000 }))),
     attachmentIds: Type.Optional(Type.Array(Uuid, { maxItems: 32 })),
     documents: Type.Optional(
       Type.Array(
@@ -38,9 +38,7 @@ export const AgentRunRequest = closed(
     toolResults: Type.Optional(
       Type.Array(ClientToolResult, { maxItems: 128, description: 'A result for every call that waits for the client' }),
     ),
-    lane: Type.Optional(
-      nullable(Type.String({ pattern: '^[a-z0-9][a-z0-9._-]{0,63}$', description: 'Queued runs only' })),
-    ),
+    lane: Type.Optional(nullable(Type.String({ pattern: lanePattern, description: 'Queued runs only' }))),
   },
   { title: 'AgentRunRequest' },
 );

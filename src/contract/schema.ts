@@ -30,6 +30,9 @@ export const namePattern = '^[A-Za-z0-9][A-Za-z0-9._-]{0,127}$';
 export const runAgentPattern = '^[A-Za-z0-9][A-Za-z0-9._-]{0,127}(?:/.{1,128})?$';
 export const sessionIdPattern = '^[A-Za-z0-9._:-]{1,128}$';
 export const tenantPattern = '^[A-Za-z0-9._-]{1,64}$';
+export const lanePattern = '^[a-z0-9][a-z0-9._-]{0,63}$';
+/** The same or nothing. */
+export const givenLanePattern = '^(?:[a-z0-9][a-z0-9._-]{0,63})?$';
 
 /** What people note about a record, such as whose it is. The service reads none of it. */
 export const Labels = Type.Record(

@@ -139,6 +139,8 @@ export const createTable = <R>({ read, keyOf }: TableSource<R>, side: TableSide)
       // It may have begun too long ago for its answer to be of use; one that begins now is asked for in any case.
       if (underWayBefore !== null && isLate()) await again();
       while (isLate() && now() - askedAt < patienceMs) await again();
+      // All of the time may have passed while this process stood still: that says nothing of the store.
+      if (isStale()) await again();
     } catch (error) {
       // Who keeps it up to date tells of the failure, and until it is too old the copy counts.
       if (isStale()) throw error instanceof AcpError ? error : unread(error);

@@ -2,6 +2,9 @@ import type { TSchema } from 'typebox';
 import { Compile } from 'typebox/compile';
 import type { FieldError } from '../contract/errors.ts';
 import { isRecord } from '../contract/record.ts';
+import { givenLanePattern, lanePattern, namePattern, sessionIdPattern, tenantPattern } from '../contract/schema.ts';
+import { createErrorSamples } from './error-samples.ts';
+import { lengthsOf, mostErrors } from './schema-lengths.ts';
 
 /** A compiled schema: brings a value into canonical form and reports what does not fit. */
 export type Checker = ReturnType<typeof compileChecker>;
@@ -12,6 +15,7 @@ interface SchemaShape {
   readonly format?: string;
   readonly properties?: Record<string, SchemaShape>;
   readonly items?: SchemaShape;
+  readonly maxItems?: number;
   readonly additionalProperties?: SchemaShape | boolean;
 }
 
@@ -56,7 +60,9 @@ const normalizer = (schema: SchemaShape, fromText: boolean): Normalize | null =>
   }
   if (schema.items !== undefined) {
     const item = normalizer(schema.items, fromText);
-    return item === null ? null : (value) => (Array.isArray(value) ? value.map(item) : value);
+    const { maxItems = Number.POSITIVE_INFINITY } = schema;
+    if (item === null) return null;
+    return (value) => (Array.isArray(value) && value.length <= maxItems ? value.map(item) : value);
   }
   return null;
 };
@@ -84,6 +90,15 @@ const formatMessages: Readonly<Record<string, string>> = {
   date: 'must be a date such as 2026-01-31',
 };
 
+/** The same for patterns: few people read them. */
+const patternMessages: Readonly<Record<string, string>> = {
+  [namePattern]: 'must be 1 to 128 of A-Z a-z 0-9 . _ -, the first a letter or a digit',
+  [sessionIdPattern]: 'must be 1 to 128 of A-Z a-z 0-9 . _ : -',
+  [tenantPattern]: 'must be 1 to 64 of A-Z a-z 0-9 . _ -',
+  [lanePattern]: 'must be 1 to 64 of a-z 0-9 . _ -, the first a letter or a digit',
+  [givenLanePattern]: 'must be 1 to 64 of a-z 0-9 . _ -, the first a letter or a digit',
+};
+
 const join = (path: string, name: string): string => (path === '' ? name : `${path}.${name}`);
 
 const fieldErrors = (error: RawError): FieldError[] => {
@@ -99,26 +114,45 @@ const fieldErrors = (error: RawError): FieldError[] => {
   if (error.keyword === 'enum' && Array.isArray(params['allowedValues']))
     return [{ path, message: `must be one of ${params['allowedValues'].map(String).join(', ')}` }];
   if (error.keyword === 'format') return [{ path, message: formatMessages[String(params['format'])] ?? error.message }];
-  if (error.keyword === 'boolean') return [];
+  if (error.keyword === 'pattern')
+    return [{ path, message: patternMessages[String(params['pattern'])] ?? error.message }];
+  // Where eight members are unknown, the library has no room left for the error that names them all.
+  if (error.keyword === 'boolean')
+    return error.schemaPath.endsWith('/additionalProperties') ? [{ path, message: 'is not a known field' }] : [];
   return [{ path, message: error.message }];
 };
 
 /**
  * Compiles a schema once. `fromText`: the values come from a path, query or header, where numbers are text.
- * At most eight errors are listed: enough to mend a request, bounded for a hostile one.
+ * At most eight errors are listed: enough to mend a request, bounded for a hostile one. What is longer than it may be is
+ * refused for that alone, before any element of it is looked at.
  */
 export const compileChecker = (schema: TSchema, fromText = false) => {
   const compiled = Compile(schema);
   const normalize: Normalize = normalizer(schema as SchemaShape, fromText) ?? ((value) => value);
+  const lengths = lengthsOf(schema as SchemaShape);
+  let sampled: ReturnType<typeof createErrorSamples> | undefined;
+  const tooLong = (value: unknown): readonly FieldError[] => {
+    const found: FieldError[] = [];
+    lengths?.(value, '', found);
+    return found;
+  };
+  const misfits = (value: unknown): readonly FieldError[] => {
+    sampled ??= createErrorSamples(schema as SchemaShape);
+    const { part, inValue } = sampled(value);
+    const seen = new Map<string, FieldError>();
+    for (const error of compiled.Errors(part) as unknown as RawError[])
+      for (const field of fieldErrors({ ...error, instancePath: inValue(error.instancePath) }))
+        if (!seen.has(field.path)) seen.set(field.path, field);
+    return seen.size > 0 ? [...seen.values()] : [{ path: '', message: 'does not have the expected shape' }];
+  };
   return {
     /** Enumeration words in the schema's spelling, UUIDs in lower case; for text sources, numbers and booleans parsed. Mutates nothing. */
     normalize,
-    check: (value: unknown): boolean => compiled.Check(value),
-    errors: (value: unknown): readonly FieldError[] => {
-      const seen = new Map<string, FieldError>();
-      for (const error of compiled.Errors(value) as unknown as RawError[])
-        for (const field of fieldErrors(error)) if (!seen.has(field.path)) seen.set(field.path, field);
-      return seen.size > 0 ? [...seen.values()] : [{ path: '', message: 'does not have the expected shape' }];
+    check: (value: unknown): boolean => tooLong(value).length === 0 && compiled.Check(value),
+    errors(value: unknown): readonly FieldError[] {
+      const found = tooLong(value);
+      return (found.length > 0 ? found : misfits(value)).slice(0, mostErrors);
     },
   };
 };

@@ -26,12 +26,26 @@ export interface AttemptPorts {
   ending(): AbortSignal;
 }
 
+// The store has just taken the job back, so it may be this process that was away: it stood still, and what it had read is too old.
+const soonMs = 1000;
+// After so long without a job that had to wait, the next ones may be the first of another trouble.
+const quietMs = 30_000;
 // Often enough to be the first when the store is back, seldom enough to be nothing to a store in trouble.
 const tellAgainMs = 1000;
 
 /** One attempt at a job, from the first word to the store to the last. Never rejects. */
 export const createJobAttempts = ({ queue, handlers, telemetry, clock, log, gaveBack, ending }: AttemptPorts) => {
   const { now } = clock;
+  /** When a job last had to wait, and since when some had to, epoch milliseconds. */
+  let [waitedAt, troubleSince] = [Number.NEGATIVE_INFINITY, Number.NEGATIVE_INFINITY];
+
+  /** The jobs of one moment come back soon, once; in a trouble that lasts they do not ask every second. */
+  const waitMs = (isSpent: boolean): number => {
+    const at = now();
+    if (Math.abs(at - waitedAt) > quietMs) troubleSince = at;
+    waitedAt = at;
+    return !isSpent && Math.abs(at - troubleSince) < soonMs ? soonMs : retryDelayMs(1);
+  };
 
   const pause = (): Promise<void> =>
     new Promise((resolve) => {
@@ -87,7 +101,7 @@ export const createJobAttempts = ({ queue, handlers, telemetry, clock, log, gave
   const wait = async (job: QueuedJob, watch: JobWatch, { code, ...why }: JobWait): Promise<void> => {
     log.warn({ jobId: job.id, tenantId: job.tenantId, code }, 'A job waits, because the store is away');
     // Not doubled: how often it has waited says nothing of how long the store stays away.
-    await backIn(job, retryDelayMs(1), (dueAt) => queue.postpone(job, dueAt, { code, ...why }));
+    await backIn(job, waitMs(why.isSpent), (dueAt) => queue.postpone(job, dueAt, { code, ...why }));
     watch.released();
   };
 

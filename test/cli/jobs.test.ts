@@ -93,6 +93,8 @@ describe('acp jobs watch', () => {
     await folder.serve(['--url', url]);
     const { code, stdout, stderr } = await watching.done;
     assert.equal(code, 0, stderr);
+    const retries = stderr.split('\n').filter((line) => line.includes('Trying again.'));
+    assert.ok(retries.length > 0 && retries.every((line, at) => line !== retries[at - 1]), 'once for each reason');
     assert.match(told(stdout).at(-1) ?? '', /^Completed {2}2 of 2 items/);
   });
 

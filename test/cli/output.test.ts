@@ -2,6 +2,7 @@ import assert from 'node:assert/strict';
 import { describe, test } from 'node:test';
 import { expiryTime } from '../../src/cli/commands/keys-create.command.ts';
 import { renderRunTree } from '../../src/cli/commands/runs-tree.command.ts';
+import { findingLine } from '../../src/cli/output/finding-line.ts';
 import { renderRecord } from '../../src/cli/output/record.ts';
 import { renderTable } from '../../src/cli/output/table.ts';
 import { unifiedDiff } from '../../src/cli/output/unified-diff.ts';
@@ -13,6 +14,14 @@ import { createStyle } from '../../src/text/style.ts';
 import { fitText, padText, safeLine, safeText, textWidth } from '../../src/text/text-width.ts';
 
 const plain = createStyle(false);
+
+test('a finding names its field once, also where its sentence begins with it', () => {
+  const line = (path: string, message: string): string =>
+    findingLine(plain, { severity: 'Error', file: 'a.yaml', line: 5, path, message });
+  assert.equal(line('lane', 'is no lane'), 'error: a.yaml:5: lane: is no lane');
+  assert.equal(line('flow.limit', 'flow.limit must be 1 or more.'), 'error: a.yaml:5: flow.limit must be 1 or more.');
+  assert.equal(line('', 'It is empty.'), 'error: a.yaml:5: It is empty.');
+});
 
 describe('text width', () => {
   test('counts terminal cells, not characters', () => {

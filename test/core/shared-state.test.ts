@@ -260,6 +260,27 @@ test('a call whose reads answer too late asks again, and is refused when that ta
   assert.ok(late.length >= 16, 'not for longer than a request can wait');
 });
 
+test('a process that stands still while it reads reads once more, and no oftener where the store is as slow', async (t) => {
+  const store = sharedRows();
+  const { clock, stops } = await openProcess(t, store);
+  const { read } = store;
+  let late: number[] = [];
+  store.read = async () => {
+    const rows = await read();
+    clock.setAhead(late.shift() ?? 0);
+    return rows;
+  };
+  clock.setAhead(sharedAgeMs * 60);
+  late = [sharedAgeMs * 60];
+  store.commit(stop('a'));
+  await stops.current();
+  assert.deepEqual([...stops.rows.keys()], ['a']);
+  clock.setAhead(sharedAgeMs * 60);
+  late = Array.from({ length: 4 }, () => sharedAgeMs * 60);
+  await assert.rejects(async () => await stops.current(), { code: 'store-unavailable' });
+  assert.equal(late.length, 2);
+});
+
 test('an entry is dropped when another process announces that it changed, and all of them when that may be missed', async () => {
   const hub = announcementHub();
   const values: Record<string, number> = { a: 1, b: 1 };

@@ -23,12 +23,16 @@ const stageOf = ({ status, attempt, doneItems, failedItems, totalItems }: ShownJ
   return `${status} ${attempt} ${part}`;
 };
 
-const tellRetry =
-  ({ terminal }: Session) =>
-  (error: AcpError): void => {
+/** Says why it waits, and not each time that it has tried. */
+const tellRetry = ({ terminal }: Session): ((error: AcpError) => void) => {
+  let told = '';
+  return ({ message }) => {
+    if (message === told) return;
+    told = message;
     terminal.redraw('');
-    terminal.note(terminal.noteStyle.dim(`${error.message} Trying again.`));
+    terminal.note(terminal.noteStyle.dim(`${message} Trying again.`));
   };
+};
 
 /** Prints what changes: as JSON each change, else lines; on a terminal what only moves is a bar below them. */
 const changePrinter = ({ terminal, globals }: Session, named: boolean) => {

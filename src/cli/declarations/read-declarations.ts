@@ -33,6 +33,16 @@ const defaultKind = 'Agent';
 
 const textOrNull = (value: unknown): string | null => (typeof value === 'string' && value !== '' ? value : null);
 
+/** Of a member that the kind does not have, which it has. */
+const withKnown = ({ path, message }: FieldError, { schema }: DeclarationKind): FieldError => {
+  const properties = (schema as { readonly properties?: Readonly<Record<string, unknown>> } | null)?.properties ?? {};
+  const isUnknown = message === 'is not a known field' && !/[.[]/.test(path);
+  const known = Object.keys(properties).join(', ');
+  return isUnknown && known !== ''
+    ? { path, message: `${message}; those of the kind are ${known}` }
+    : { path, message };
+};
+
 const read = async (sources: DefinitionSources): Promise<Declarations> => {
   const { compileChecker } = await import('../../core/validate.ts');
   const faults: Fault[] = sources.problems.map(({ file, line, name, field, message }) => ({
@@ -66,7 +76,10 @@ const read = async (sources: DefinitionSources): Promise<Declarations> => {
     }
     const checker = compileChecker(kind.schema);
     const normal = checker.normalize(members) as Members;
-    return { members: normal, errors: checker.check(normal) ? [] : checker.errors(normal) };
+    return {
+      members: normal,
+      errors: checker.check(normal) ? [] : checker.errors(normal).map((error) => withKnown(error, kind)),
+    };
   };
 
   for (const document of sources.documents) {

@@ -14,6 +14,7 @@ export const placeOf = (file: string, line: number | null): string =>
 /** `error: support.yaml:12: toolNames[0]: There is no tool "find". (tool-not-found)` */
 export const findingLine = (style: Style, { severity, file, line, path, message, code }: LineFinding): string => {
   const mark = severity === 'Error' ? style.red('error:') : style.yellow('warning:');
-  const field = path === '' ? '' : `${path}: `;
+  // Findings of agents are sentences, some of which begin with the field.
+  const field = path === '' || message.startsWith(path) ? '' : `${path}: `;
   return `${mark} ${placeOf(file, line)}: ${safeLine(field + message)}${code === undefined ? '' : ` (${code})`}`;
 };

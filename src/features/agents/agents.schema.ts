@@ -90,7 +90,7 @@ export const AgentDefinitionRequest = Type.Object(
     displayName: text(),
     description: text(),
     instructions: text(),
-    instructionsByCulture: Type.Optional(nullable(Type.Record(Type.String(), Type.String()))),
+    instructionsByCulture: Type.Optional(nullable(Type.Record(Type.String(), Type.String(), { maxProperties: 1000 }))),
     sharedInstructionsName: text(),
     parameters: Type.Optional(Type.Array(AgentParameterRequest)),
     toolNames: names(),

@@ -1,5 +1,6 @@
 import { AcpError } from '../../contract/errors.ts';
 import type { AuditedCall } from '../../core/context.ts';
+import type { Logger } from '../../core/logger.ts';
 import { ConditionFailedError, type Statement } from '../../db/statement.ts';
 import type { Storage } from '../../db/storage.ts';
 import type { ApprovalHandoverRow, ApprovalRow } from '../../db/tables/approvals.ts';
@@ -30,6 +31,7 @@ export interface DecisionDeps {
   lapsed(tenantId: string, sessionId: string): void;
   /** False: nothing is queued and nothing decided. */
   readonly schedulingEnabled: boolean;
+  readonly log: Pick<Logger, 'warn'>;
   readonly now: () => number;
 }
 
@@ -45,6 +47,10 @@ export const statusAt = (row: Pick<ApprovalRow, 'status' | 'expires_at'>, now: n
   row.status === 'Pending' && row.expires_at !== null && row.expires_at <= now
     ? 'Expired'
     : (row.status as ApprovalStatus);
+
+/** Whether its time is over and nothing says so in the store: a clock that is set back would have it wait again. */
+export const isLapsed = (row: Pick<ApprovalRow, 'status' | 'expires_at'>, now: number): boolean =>
+  row.status === 'Pending' && statusAt(row, now) === 'Expired';
 
 const isDecided = (status: string): boolean => status === 'Approved' || status === 'Rejected';
 
@@ -75,7 +81,7 @@ export const notStored = (error: unknown): never => {
 };
 
 export const createApprovalDecisions = (deps: DecisionDeps) => {
-  const { storage, store, audit, continuations, metrics, now } = deps;
+  const { storage, store, audit, continuations, metrics, log, now } = deps;
 
   const count = (settled: readonly Settled[]): void => {
     for (const { row, decision } of settled)
@@ -113,9 +119,8 @@ export const createApprovalDecisions = (deps: DecisionDeps) => {
         settled.push({ row, decision: decided.decision });
         return decided.decision.status;
       }
-      const status = statusAt(row, at);
-      if (status === 'Expired' && row.status === 'Pending') settled.push({ row, decision: null });
-      return status;
+      if (isLapsed(row, at)) settled.push({ row, decision: null });
+      return statusAt(row, at);
     });
     const isSettled = handover.state === 'Waiting' && !after.includes('Pending');
     const goesOn = isSettled && after.some(isDecided) && deps.schedulingEnabled;
@@ -147,6 +152,24 @@ export const createApprovalDecisions = (deps: DecisionDeps) => {
       }
   };
 
+  /**
+   * Stores that calls have expired before anybody is told so or takes a turn for it. Where that fails, and the clock is set
+   * back before the next scan, they wait once more.
+   */
+  const settleLapsed = async (
+    rows: readonly Pick<ApprovalRow, 'run_id' | 'status' | 'expires_at'>[],
+  ): Promise<boolean> => {
+    const at = now();
+    const runs = new Set(rows.filter((row) => isLapsed(row, at)).map((row) => row.run_id));
+    for (const runId of runs)
+      try {
+        await settle(runId);
+      } catch (error) {
+        log.warn({ runId, error }, 'An approval has expired, which could not be stored yet');
+      }
+    return runs.size > 0;
+  };
+
   const read = async ({ tenant_id, id }: ApprovalRow): Promise<MailboxRow> => {
     const row = await store.get(tenant_id, id);
     if (row === undefined) throw new AcpError('not-found', 'There is no approval with this id.');
@@ -164,11 +187,12 @@ export const createApprovalDecisions = (deps: DecisionDeps) => {
 
   return {
     settle,
+    settleLapsed,
     /** Stores a decision with its entry and, when it was the last one, the continuation. Throws `approval-expired`, `approval-already-decided` or `scheduling-disabled`. */
     async decide(first: MailboxRow, decision: DecisionRow): Promise<MailboxRow> {
       if (!deps.schedulingEnabled)
         throw new AcpError('scheduling-disabled', 'The job queue is switched off, so no run could go on.');
-      let row = first;
+      let row = (await settleLapsed([first])) ? await read(first) : first;
       for (let tries = 0; tries < maxTries; tries += 1) {
         if (isRepeat(row, decision)) {
           // What had stopped half-way is completed.

@@ -20,6 +20,8 @@ export interface ApprovalServiceDeps {
   /** A reason as it may be kept, for the model and for readers. Throws `content-blocked`. */
   inspectReason(context: CallContext, reason: string, row: MailboxRow): Promise<string>;
   readonly log: Pick<Logger, 'warn'>;
+  /** How many that have expired a list stores at most. */
+  readonly maxPerScan: number;
   readonly now: () => number;
 }
 
@@ -66,6 +68,7 @@ export const approvalService = (deps: ApprovalServiceDeps): Handlers<typeof appr
       await authorization.require(context, 'List', { resource: 'Approval', agentName: agentName ?? null });
       const ownerId = owners.listOwner(context.principal);
       const filter = { ...clampPaging(query), ownerId, ...(agentName === undefined ? {} : { agentName }) };
+      await decisions.settleLapsed(await store.lapsed(now(), deps.maxPerScan, context.tenantId));
       const at = now();
       const { rows, unreadable } = await store.pending(context.tenantId, at, filter);
       if (unreadable !== null) {
@@ -76,7 +79,9 @@ export const approvalService = (deps: ApprovalServiceDeps): Handlers<typeof appr
       return ok(rows.map((row) => toPublic(row, at)));
     },
     async get(context, { params }) {
-      return ok(toPublic(await find(context, params.id, 'Read'), now()));
+      const row = await find(context, params.id, 'Read');
+      const isChanged = await decisions.settleLapsed([row]);
+      return ok(toPublic(isChanged ? await find(context, params.id, 'Read') : row, now()));
     },
     async decide(context, { params, body }) {
       const row = await find(context, params.id, 'Decide');

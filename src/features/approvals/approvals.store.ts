@@ -78,17 +78,16 @@ export const approvalStore = defineStore((storage) => {
     /** With its context. Throws `decryption-failed`. */
     openedHandover: (row: ApprovalHandoverRow): ApprovalHandoverRow =>
       storage.rows.open('approval_handovers', row.tenant_id, row),
-    /** Rows whose time is over and that still say Pending, oldest first. */
-    lapsed: (now: number, limit: number): Promise<readonly ApprovalRow[]> =>
-      storage.db
+    /** Rows whose time is over and that still say Pending, oldest first; `tenantId` null: of all tenants. */
+    lapsed(now: number, limit: number, tenantId: string | null = null): Promise<readonly ApprovalRow[]> {
+      let query = storage.db
         .selectFrom('approvals')
         .selectAll()
         .where('status', '=', 'Pending')
-        .where('expires_at', '<=', now)
-        .orderBy('expires_at')
-        .orderBy('id')
-        .limit(limit)
-        .execute(),
+        .where('expires_at', '<=', now);
+      if (tenantId !== null) query = query.where('tenant_id', '=', tenantId);
+      return query.orderBy('expires_at').orderBy('id').limit(limit).execute();
+    },
     /** Paused runs of which every call is settled and that nothing goes on from yet, while their requests are open. */
     settled: (limit: number): Promise<readonly { readonly run_id: string }[]> =>
       storage.db
@@ -118,19 +117,15 @@ export const approvalStore = defineStore((storage) => {
         .orderBy('created_at')
         .limit(limit)
         .execute(),
-    /** Until when a person is asked about calls of the session at most; Infinity: without an end. Null: nobody is asked. */
-    async pendingUntil(tenantId: string, sessionId: string, now: number): Promise<number | null> {
-      const rows = await storage.db
+    /** Calls of the session that are stored as undecided, also those whose time is over. */
+    undecided: (tenantId: string, sessionId: string) =>
+      storage.db
         .selectFrom('approvals')
-        .select('expires_at')
+        .select(['run_id', 'status', 'expires_at'])
         .where('tenant_id', '=', tenantId)
         .where('session_id', '=', sessionId)
         .where('status', '=', 'Pending')
-        .where((eb) => eb.or([eb('expires_at', 'is', null), eb('expires_at', '>', now)]))
-        .execute();
-      if (rows.length === 0) return null;
-      return Math.max(...rows.map((row) => row.expires_at ?? Number.POSITIVE_INFINITY));
-    },
+        .execute(),
     /** A paused run of the session of which some call was decided and that has not gone on: its continuation is in line, or not yet queued (`Waiting`). */
     unfinished: (tenantId: string, sessionId: string) =>
       storage.db

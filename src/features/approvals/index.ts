@@ -12,7 +12,7 @@ import type { AuditLog } from '../audit/index.ts';
 import type { GuardsFeature } from '../guards/index.ts';
 import type { Mailbox, SessionAccess, SessionWaits } from '../sessions/index.ts';
 import type { WebhookEvents } from '../webhooks/index.ts';
-import { type Continuations, createApprovalDecisions, statusAt } from './approval-decisions.ts';
+import { type Continuations, createApprovalDecisions, isLapsed, statusAt } from './approval-decisions.ts';
 import { createApprovalExpiration } from './approval-expiration.ts';
 import { createApprovalMetrics } from './approval-metrics.ts';
 import { type ApprovalRuleStore, approvalRuleStore, type StandingRule } from './approval-rules.store.ts';
@@ -75,6 +75,7 @@ export const approvalsFeature = (deps: ApprovalsDeps) => {
       ...deps,
       store,
       decisions,
+      maxPerScan: settings.MaxPerScan,
       inspectReason: (context, reason, { agent_name, run_id, session_id }) =>
         deps.guards.inspectRequest(context, reason, { agentName: agent_name, runId: run_id, sessionId: session_id }),
       now,
@@ -96,8 +97,11 @@ export const approvalsFeature = (deps: ApprovalsDeps) => {
        * off, and no other turn may come between. While nothing can be queued, what was decided holds nobody up.
        */
       async blockedUntil(tenantId, sessionId) {
-        const pending = await store.pendingUntil(tenantId, sessionId, now());
-        if (pending !== null) return pending;
+        const at = now();
+        const undecided = await store.undecided(tenantId, sessionId);
+        const open = undecided.filter((row) => !isLapsed(row, at));
+        if (open.length > 0) return Math.max(...open.map((row) => row.expires_at ?? Number.POSITIVE_INFINITY));
+        await decisions.settleLapsed(undecided);
         const unfinished = await store.unfinished(tenantId, sessionId);
         if (unfinished === undefined || (unfinished.state === 'Waiting' && !scheduling.Enabled)) return null;
         if (unfinished.state === 'Waiting') await decisions.settle(unfinished.run_id);

@@ -11,7 +11,9 @@ export const AgentToolInput = closed({
       description: 'A conversation: a new id opens one, the id of an earlier call goes on with it',
     }),
   ),
-  parameters: Type.Optional(Type.Record(Type.String(), Type.String(), { description: 'Parameters of the agent' })),
+  parameters: Type.Optional(
+    Type.Record(Type.String(), Type.String(), { maxProperties: 1000, description: 'Parameters of the agent' }),
+  ),
 });
 export type AgentToolInput = Static<typeof AgentToolInput>;
 

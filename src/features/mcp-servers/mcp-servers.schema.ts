@@ -145,7 +145,11 @@ export const McpPromptSummary = Type.Object(
 export type McpPromptSummary = Static<typeof McpPromptSummary>;
 
 export const McpPromptArgumentsRequest = closed(
-  { arguments: Type.Optional(nullable(Type.Record(Type.String(), Type.String({ maxLength: 65_536 })))) },
+  {
+    arguments: Type.Optional(
+      nullable(Type.Record(Type.String(), Type.String({ maxLength: 65_536 }), { maxProperties: 1000 })),
+    ),
+  },
   { title: 'McpPromptArgumentsRequest' },
 );
 

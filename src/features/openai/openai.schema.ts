@@ -9,6 +9,7 @@ export const maybe = <T extends Parameters<typeof nullable>[0]>(schema: T, optio
 export const count = () => nullable(Type.Integer());
 
 export const Metadata = Type.Record(Type.String(), Type.String(), {
+  maxProperties: 1000,
   description: 'At most 16 pairs; `param.<name>` fills the parameter of that name of the agent',
 });
 export type Metadata = Static<typeof Metadata>;

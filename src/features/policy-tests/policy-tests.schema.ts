@@ -55,10 +55,15 @@ const TokenPrice = closed(
   { title: 'TokenPrice' },
 );
 
-export const PriceDocument = Type.Record(Type.String(), Type.Record(Type.String(), TokenPrice), {
-  title: 'PriceDocument',
-  description: 'Provider, then model, then prices, as in `Service:Pricing`',
-});
+export const PriceDocument = Type.Record(
+  Type.String(),
+  Type.Record(Type.String(), TokenPrice, { maxProperties: 1000 }),
+  {
+    maxProperties: 1000,
+    title: 'PriceDocument',
+    description: 'Provider, then model, then prices, as in `Service:Pricing`',
+  },
+);
 export type PriceDocument = Static<typeof PriceDocument>;
 
 const moment = (description: string) => Type.Optional(Type.String({ format: 'date-time', description }));

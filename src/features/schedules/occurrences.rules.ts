@@ -24,7 +24,8 @@ const readCron = (text: string): CronExpression => {
   try {
     return parseCron(text);
   } catch (error) {
-    if (error instanceof CronError) throw invalidField('cron', `is no cron expression: ${error.message}`);
+    if (error instanceof CronError)
+      throw invalidField('cron', `is no cron expression: ${error.message.replace(/\.$/, '')}`);
     throw error;
   }
 };

@@ -1,5 +1,14 @@
 import Type, { type Static } from 'typebox';
-import { closed, JsonValue, Labels, namePattern, nullable, Time, Uuid } from '../../contract/schema.ts';
+import {
+  closed,
+  givenLanePattern,
+  JsonValue,
+  Labels,
+  namePattern,
+  nullable,
+  Time,
+  Uuid,
+} from '../../contract/schema.ts';
 
 const handlerKey = { minLength: 1, maxLength: 128 };
 const targetName = {
@@ -51,7 +60,7 @@ export const JobScheduleSaveRequest = closed(
     lane: Type.Optional(
       nullable(
         Type.String({
-          pattern: '^(?:[a-z0-9][a-z0-9._-]{0,63})?$',
+          pattern: givenLanePattern,
           description: 'Null or empty: that of the handler key, else `default`',
         }),
       ),

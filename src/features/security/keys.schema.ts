@@ -5,7 +5,7 @@ import { closed, nullable, oneOf, Time, Uuid } from '../../contract/schema.ts';
 export const ApiKeyCreateRequest = closed(
   {
     name: Type.String({ minLength: 1, maxLength: 128, pattern: '\\S' }),
-    scopes: Type.Array(oneOf(apiKeyScopes), { minItems: 1 }),
+    scopes: Type.Array(oneOf(apiKeyScopes), { minItems: 1, maxItems: apiKeyScopes.length }),
     role: Type.Optional(nullable(oneOf(roles, { description: 'Default: the lowest role that the scopes can use' }))),
     expiresAt: Type.Optional(nullable(Type.String({ format: 'date-time', description: 'In the future; null: never' }))),
   },

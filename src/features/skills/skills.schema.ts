@@ -39,7 +39,9 @@ export const AgentSkillRequest = closed(
     compatibility: Type.Optional(text('1 to 500 characters')),
     license: Type.Optional(text('At most 256 characters')),
     allowedTools: Type.Optional(text('Kept as given; it allows nothing')),
-    metadata: Type.Optional(Type.Record(Type.String(), Type.String(), { description: 'At most 32 entries' })),
+    metadata: Type.Optional(
+      Type.Record(Type.String(), Type.String(), { maxProperties: 32, description: 'At most 32 entries' }),
+    ),
     enabled: Type.Optional(Type.Boolean({ description: 'Default true; false hides the skill from every model' })),
     resources: Type.Optional(Type.Array(SkillResourceRequest)),
     scripts: Type.Optional(Type.Array(SkillScriptRequest)),

@@ -6,7 +6,12 @@ import { isoTime, isoTimeOrNull } from '../../core/iso-time.ts';
 import type { Storage } from '../../db/storage.ts';
 import type { WebhookDeliveryRow, WebhookRow } from '../../db/tables/arriving-work.ts';
 import { jobStore } from '../jobs/index.ts';
-import { type DeliveryLine, type DeliveryStore, deliveryStore } from './webhook-deliveries.store.ts';
+import {
+  type DeliveryLine,
+  type DeliveryRange,
+  type DeliveryStore,
+  deliveryStore,
+} from './webhook-deliveries.store.ts';
 import type { deliveryWrites } from './webhook-events.ts';
 import type { webhookOperations } from './webhooks.operations.ts';
 import type { DeliveryError, DeliveryStatus, WebhookDelivery, WebhookEventType } from './webhooks.schema.ts';
@@ -28,6 +33,8 @@ type DeliveryHandlers = Pick<Handlers<typeof webhookOperations>, 'test' | 'deliv
 
 // What one request puts back in line; the answer says whether there is more.
 const mostAtOnce = 1000;
+// More than are made in a millisecond.
+const mostOfMoment = 10_000;
 // So that other writers have their turn between two units.
 const perUnit = 100;
 
@@ -65,6 +72,24 @@ export const deliveryService = (deps: DeliveryServiceDeps): DeliveryHandlers => 
     requireQueue();
     if (row.enabled === 1) return row;
     throw new AcpError('webhook-disabled', `The webhook "${name}" is disabled; its deliveries would not be sent.`);
+  };
+
+  /**
+   * The first ones of a range, and from when on the next request finds those behind them; null: there are none. What is sent
+   * again may be of the same status once more before that request comes, so the status alone would not get it on.
+   */
+  const taken = async (webhookId: string, range: Omit<DeliveryRange, 'limit'>) => {
+    const found = await deliveries.inRange(webhookId, { ...range, limit: mostAtOnce + 1 });
+    const first = found.slice(0, mostAtOnce);
+    const last = first.at(-1);
+    if (last === undefined || found.length === first.length) return { ids: first.map(({ id }) => id), nextFrom: null };
+    const nextFrom = last.created_at + 1;
+    // Those of one moment stay together.
+    const moment = { ...range, from: last.created_at, to: Math.min(nextFrom, range.to), limit: mostOfMoment };
+    const together = await deliveries.inRange(webhookId, moment);
+    const [behind] = await deliveries.inRange(webhookId, { ...range, from: nextFrom, limit: 1 });
+    const ids = [...new Set([...first, ...together].map(({ id }) => id))];
+    return { ids, nextFrom: behind === undefined ? null : nextFrom };
   };
 
   return {
@@ -108,13 +133,11 @@ export const deliveryService = (deps: DeliveryServiceDeps): DeliveryHandlers => 
     async retryRange({ tenantId }, { params: { name }, body }) {
       const webhook = await findEnabled(tenantId, name);
       const at = now();
-      const found = await deliveries.inRange(webhook.id, {
+      const { ids, nextFrom } = await taken(webhook.id, {
         from: Date.parse(body.from),
         to: body.to === undefined || body.to === null ? at : Date.parse(body.to),
         statuses: body.statuses ?? ['Failed', 'Dropped'],
-        limit: mostAtOnce + 1,
       });
-      const ids = found.slice(0, mostAtOnce);
       let queued = 0;
       for (let from = 0; from < ids.length; from += perUnit) {
         queued += await storage.transaction(async (stores) => {
@@ -126,7 +149,7 @@ export const deliveryService = (deps: DeliveryServiceDeps): DeliveryHandlers => 
         });
         deps.wake(at);
       }
-      return ok({ name, queued, more: found.length > ids.length });
+      return ok({ name, queued, more: nextFrom !== null, nextFrom: isoTimeOrNull(nextFrom) });
     },
   };
 };

@@ -39,6 +39,8 @@ export interface DeliveryLine {
   readonly maxAttempts: number;
 }
 
+export type DatedDelivery = Pick<WebhookDeliveryRow, 'id' | 'created_at'>;
+
 export interface DeliveryRange {
   readonly from: number;
   /** Before it. */
@@ -198,10 +200,10 @@ export const deliveryStore = defineStore((storage) => {
       return query.orderBy('created_at', 'desc').orderBy('id', 'desc').limit(take).offset(skip).execute();
     },
     /** Oldest first. */
-    async inRange(webhookId: string, { from, to, statuses, limit }: DeliveryRange): Promise<readonly string[]> {
-      const found = await storage.db
+    inRange(webhookId: string, { from, to, statuses, limit }: DeliveryRange): Promise<readonly DatedDelivery[]> {
+      return storage.db
         .selectFrom('webhook_deliveries')
-        .select('id')
+        .select(['id', 'created_at'])
         .where('webhook_id', '=', webhookId)
         .where('created_at', '>=', from)
         .where('created_at', '<', to)
@@ -210,7 +212,6 @@ export const deliveryStore = defineStore((storage) => {
         .orderBy('id')
         .limit(limit)
         .execute();
-      return found.map(({ id }) => id);
     },
     /** Pending again, with its attempts so far, and due; false: it is not among the subscription's any more. */
     async sendAgain(

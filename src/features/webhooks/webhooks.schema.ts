@@ -40,10 +40,14 @@ const secretKey = 'Configuration key of the secret that signs; the secret itself
 export const WebhookSaveRequest = closed(
   {
     url: Type.String({ maxLength: 2048, description: 'Absolute, https, without user name, password and fragment' }),
-    events: Type.Array(EventType, { minItems: 1, description: 'Kinds of events, each once' }),
+    events: Type.Array(EventType, {
+      minItems: 1,
+      maxItems: webhookEventTypes.length,
+      description: 'Kinds of events, each once',
+    }),
     secretConfigurationKey: Type.String({ minLength: 1, maxLength: 256, description: secretKey }),
     headers: Type.Optional(
-      nullable(Type.Record(Type.String(), Type.String()), {
+      nullable(Type.Record(Type.String(), Type.String(), { maxProperties: 1000 }), {
         description:
           'Sent with every delivery; no place for credentials. Those that the service sets itself are left out',
       }),
@@ -117,6 +121,7 @@ export const WebhookRetryRequest = closed(
     statuses: Type.Optional(
       Type.Array(oneOf(['Delivered', 'Failed', 'Dropped']), {
         minItems: 1,
+        maxItems: 3,
         description: 'Default: Failed and Dropped',
       }),
     ),
@@ -129,7 +134,8 @@ export const WebhookRetryResponse = Type.Object(
   {
     name: Type.String(),
     queued: Type.Integer({ minimum: 0, description: 'Deliveries that are sent again' }),
-    more: Type.Boolean({ description: 'True: the range holds more than one request takes; the same request goes on' }),
+    more: Type.Boolean({ description: 'True: the range holds more than one request takes' }),
+    nextFrom: nullable(Time, { description: 'The `from` of the request that goes on; null: there is no more' }),
   },
   { title: 'WebhookRetryResponse' },
 );

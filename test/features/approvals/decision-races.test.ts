@@ -285,3 +285,39 @@ forEachService('RULE-8 RULE-11 a rule made while a run waits in line counts for 
   const runId = await enqueue(app.client, 'helper', { message: calls(['pay']), sessionId });
   assert.equal((await followToEnd(app.client, runId)).at(-1)?.type, 'run.completed');
 });
+
+forEachService(
+  'APPR-11 APPR-27 what somebody was told has expired does not wait again when the clock is set back, but what nobody was told of does',
+  async (open) => {
+    const app = await openApprovals(open, lapsing('1d'));
+    const told = ['read', 'decided', 'overtaken', 'listed'];
+    const ids = new Map<string, string>();
+    for (const session of told) ids.set(session, (await queueWaiting(app, session, ['pay'])).rows[0]?.id ?? '');
+    const idOf = (session: string): string => ids.get(session) ?? '';
+    const late = async (session: string): Promise<string | undefined> =>
+      (await refusal(app.client.approvals.decide({ params: { id: idOf(session) }, body: { approved: true } }))).code;
+    const statusOf = async (session: string): Promise<string> =>
+      (await app.client.approvals.get({ params: { id: idOf(session) } })).body.status;
+    const waiting = async (): Promise<string[]> => (await pendingOf(app.client)).map((row) => row.sessionId);
+
+    await app.clock.jump(hourMs);
+    assert.equal(await statusOf('read'), 'Expired');
+    assert.equal(await late('decided'), 'approval-expired');
+    assert.equal((await runJson(app.client, 'helper', { message: 'Hi', sessionId: 'overtaken' })).status, 'Completed');
+    app.clock.setBack(hourMs);
+    assert.deepEqual(await waiting(), ['listed'], 'it may still be decided');
+    await app.clock.jump(hourMs);
+    assert.deepEqual(await waiting(), []);
+    app.clock.setBack(hourMs);
+    assert.deepEqual(await waiting(), []);
+    for (const session of told) {
+      assert.equal(await late(session), 'approval-expired', session);
+      assert.equal(await statusOf(session), 'Expired', session);
+    }
+    assert.deepEqual(
+      (await auditOf(app, 'approval.')).map(({ action }) => action),
+      told.map(() => 'approval.expire'),
+    );
+    assert.deepEqual(app.done, []);
+  },
+);

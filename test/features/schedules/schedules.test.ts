@@ -79,6 +79,7 @@ forEachService(
     const refused = async (name: string, body: object): Promise<string | undefined> => {
       const problem = await refusal(save(app.client, name, body as never));
       assert.equal(problem.status, 400, JSON.stringify(problem));
+      assert.doesNotMatch(problem.detail ?? '', /\.\.$|must match pattern/, 'a sentence for people');
       return problem.errors?.[0]?.path;
     };
     assert.equal(await refused('handler-keys', sweep), 'name');
@@ -213,5 +214,29 @@ forEachDurableService(
     assert.deepEqual(await show(app.client, 'a'), saved);
     assert.deepEqual(await jobsOf(app.client, saved.id), []);
     assert.deepEqual((await app.client.schedules.handlerKeys({})).body, ['acp.agent-batch', 'acp.retention']);
+  },
+);
+
+forEachService(
+  'JOB-3 JOB-17 who saved a schedule first and when it last ran survive a save by somebody else, and a trigger moves no occurrence',
+  async (open) => {
+    const app = await open({ agents, service: queueOnly, clock: testClock({ at, stands: true }) });
+    const scopes = ['PlatformAdmin', 'PlatformRead', 'RunsWrite'] as const;
+    const made = (await app.client.keys.create({ body: { name: 'ci', scopes: [...scopes], role: 'Admin' } })).body;
+    const author = await app.clientFor(made.plaintextKey);
+    const batch = { handlerKey: 'acp.agent-batch', targetName: 'helper', payload: ['One'] };
+    const first = await save(author, 'morning', { ...batch, cron: '0 7 * * *' });
+    assert.equal(first.createdBy, `apikey:${made.record.id}`);
+    await app.clock.advance(5000);
+    await trigger(author, 'morning', null);
+    const triggered = await show(app.client, 'morning');
+    assert.deepEqual(triggered, { ...first, lastRunAt: '2026-03-01T10:30:35.000Z' });
+    const replaced = await save(app.client, 'morning', { ...batch, cron: '0 8 * * *' });
+    assert.equal(replaced.nextRunAt, '2026-03-02T08:00:00.000Z');
+    assert.deepEqual(
+      [replaced.createdBy, replaced.createdAt, replaced.lastRunAt],
+      [first.createdBy, first.createdAt, triggered.lastRunAt],
+    );
+    assert.deepEqual(await show(app.client, 'morning'), replaced);
   },
 );

@@ -1,6 +1,6 @@
 import assert from 'node:assert/strict';
 import { Webhook } from 'standardwebhooks';
-import { forEachDurableService } from '../../support/app.ts';
+import { forEachDurableService, overHttp } from '../../support/app.ts';
 import { trail } from '../../support/audit-chain.ts';
 import { eventually } from '../../support/eventually.ts';
 import { refusal, runJson } from '../runs/run-calls.ts';
@@ -154,6 +154,16 @@ for (const [status, value] of [
     assert.ok(waitMs > 28 * minute && waitMs <= 30 * minute, String(waitMs));
   });
 
+overHttp('WEBHOOK-30 Retry-After on another status moves nothing', async (open, t) => {
+  const app = await open(webhookSetup({ RetryDelays: ['1m', '1h'] }));
+  const server = await receiver(t, (_request, response) => response.writeHead(500, { 'retry-after': '1800' }).end());
+  await save(app.client, server.url);
+  await sendTest(app.client);
+  const { nextAttemptAt } = await newest(app.client, 'the attempt has failed', ({ attempt }) => attempt === 1);
+  const waitMs = Date.parse(nextAttemptAt ?? '') - app.clock.now();
+  assert.ok(waitMs <= 1.1 * minute, String(waitMs));
+});
+
 forEachDurableService(
   'WEBHOOK-31 WEBHOOK-33 a receiver that stays broken is stopped, with what waits for it',
   async (open, t) => {
@@ -179,6 +189,8 @@ forEachDurableService(
     );
     await runJson(app.client, 'helper', 'Hi');
     assert.equal((await deliveriesOf(app.client)).length, 3, 'no event makes a delivery any more');
+    const off = await save(app.client, server.url, { enabled: false });
+    assert.deepEqual([off.disabledReason, off.consecutiveFailures], [null, 3], 'nothing is forgiven by that');
     const again = await save(app.client, server.url);
     assert.deepEqual([again.enabled, again.disabledReason, again.consecutiveFailures], [true, null, 0]);
     await app.clock.jump(2 * 60 * minute);
@@ -222,13 +234,18 @@ forEachDurableService('WEBHOOK-34 pending deliveries wait while webhooks are swi
   let status = 500;
   const server = await receiver(t, (_request, response) => response.writeHead(status).end());
   await save(app.client, server.url);
-  await sendTest(app.client);
+  const { deliveryId } = await sendTest(app.client);
   await newest(app.client, 'the first attempt has failed', ({ attempt }) => attempt === 1);
   await app.close();
   status = 200;
   const clock = { folder: app.folder, agents: [], clock: app.clock };
   const off = await open(webhookSetup({ Enabled: false }, clock));
   await off.clock.jump(10 * minute);
+  const id = deliveryId ?? '';
+  await eventually('a worker had it, and put it back', async () => {
+    const { status: state, scheduledFor } = (await off.client.jobs.get({ params: { id } })).body.job;
+    return state !== 'Pending' || Date.parse(scheduledFor) > off.clock.now();
+  });
   assert.deepEqual(
     (await deliveriesOf(off.client)).map((row) => [row.status, row.attempt]),
     [['Pending', 1]],
@@ -314,24 +331,55 @@ forEachDurableService(
     const [first = '', second = ''] = times;
     const range = async (body: { from: string; to?: string; statuses?: ('Failed' | 'Delivered')[] }) =>
       (await app.client.webhooks.retryRange({ params, body })).body;
-    assert.deepEqual(await range({ from: first, to: first }), { name: 'crm', queued: 0, more: false });
-    assert.deepEqual(await range({ from: first, to: second }), { name: 'crm', queued: 1, more: false });
+    assert.deepEqual(await range({ from: first, to: first }), { name: 'crm', queued: 0, more: false, nextFrom: null });
+    assert.deepEqual(await range({ from: first, to: second }), { name: 'crm', queued: 1, more: false, nextFrom: null });
     await eventually(
       'the first was delivered',
       async () => (await deliveriesOf(app.client, { status: 'Failed' })).length === 1,
     );
-    assert.deepEqual(await range({ from: first }), { name: 'crm', queued: 1, more: false });
+    assert.deepEqual(await range({ from: first }), { name: 'crm', queued: 1, more: false, nextFrom: null });
     await eventually(
       'all were delivered',
       async () => (await deliveriesOf(app.client, { status: 'Delivered' })).length === 3,
     );
-    assert.deepEqual(await range({ from: first, statuses: ['Delivered'] }), { name: 'crm', queued: 3, more: false });
+    assert.deepEqual(await range({ from: first, statuses: ['Delivered'] }), {
+      name: 'crm',
+      queued: 3,
+      more: false,
+      nextFrom: null,
+    });
     await eventually('all were sent again', () => server.received.length === 8);
     const counted = Map.groupBy(server.received, (request) => verified(request).id);
     assert.deepEqual(
       ids.map((id) => counted.get(id)?.length),
       [3, 3, 2],
     );
+  },
+);
+
+overHttp(
+  'a range of more deliveries than one request takes goes on behind them, whatever became of them',
+  async (open) => {
+    const app = await open(webhookSetup({}, { service: { Scheduling: { RunWorker: false } } }));
+    await save(app.client, 'http://127.0.0.1:9/');
+    const from = new Date(app.clock.now() - minute).toISOString();
+    for (let left = 1050; left > 0; left -= 50)
+      await Promise.all(Array.from({ length: 50 }, () => sendTest(app.client)));
+    await app.clock.advance(minute);
+    // Of a webhook that is disabled all that waits is dropped, also what has just been put in line again.
+    const dropAll = async (): Promise<void> => {
+      await save(app.client, 'http://127.0.0.1:9/', { enabled: false });
+      await save(app.client, 'http://127.0.0.1:9/');
+    };
+    await dropAll();
+    const range = async (start: string) =>
+      (await app.client.webhooks.retryRange({ params, body: { from: start } })).body;
+    const first = await range(from);
+    assert.ok(first.more && first.nextFrom !== null);
+    await dropAll();
+    const rest = await range(first.nextFrom);
+    assert.deepEqual([first.queued + rest.queued, rest.more, rest.nextFrom], [1050, false, null]);
+    assert.ok(first.queued >= 1000 && rest.queued > 0, String(first.queued));
   },
 );
 
