@@ -117,9 +117,13 @@ const serving = async (t: TestContext) => {
 
 const program = buildProgram();
 
-/** The same without a shell, for lines whose words are parted by single spaces. */
-const offered = async (line: string): Promise<(string | undefined)[]> => {
-  const lines = await completions(program, line.split(' ').slice(1), { environment: {}, cwd: import.meta.dirname });
+/** The same without a shell and a process, for lines whose words are parted by single spaces. */
+const offered = async (
+  line: string,
+  cwd = import.meta.dirname,
+  environment: Completing['env'] = {},
+): Promise<(string | undefined)[]> => {
+  const lines = await completions(program, line.split(' ').slice(1), { environment, cwd });
   return lines.map((each) => each.split('\t', 1)[0]);
 };
 
@@ -128,28 +132,29 @@ const filesBelow = (path: string): string[] => readdirSync(path, { recursive: tr
 describe('completion', () => {
   test('bash is offered commands, their commands and their options', async (t) => {
     const folder = shellFolder(t);
-    const offered = (line: string) => inBash(folder, line);
-    assert.deepEqual(await offered('acp qui'), ['quickstart']);
+    const inShell = (line: string) => inBash(folder, line);
+    assert.deepEqual(await inShell('acp qui'), ['quickstart']);
+    assert.deepEqual(await inShell('acp approvals rules '), ['list', 'add', 'remove']);
+    assert.deepEqual(await inShell('acp --url http://runs:1 runs list --json --stat'), ['--status']);
     assert.deepEqual(await offered('acp agents ap'), ['apply']);
-    assert.deepEqual(await offered('acp approvals rules '), ['list', 'add', 'remove']);
     assert.deepEqual(await offered('acp agents apply --dr'), ['--dry-run']);
     assert.deepEqual(await offered('acp --url http://runs:1 runs ta'), ['tail']);
     assert.deepEqual(await offered('acp runs list --json --stat'), ['--status']);
     assert.deepEqual(await offered('acp help runs ta'), ['tail']);
-    const all = await offered('acp ');
+    const all = await inShell('acp ');
     assert.ok(all.includes('serve') && !all.includes('__complete'));
     // Words that lead nowhere, and arguments that no list knows.
+    assert.deepEqual(await inShell('acp nothing --'), []);
     for (const line of ['acp nothing ', 'acp nothing --', 'acp version ', 'acp data-subjects erase '])
       assert.deepEqual(await offered(line), [], line);
   });
 
   test('get is offered the kinds, and the names that are stored of one', async (t) => {
     const { folder } = await serving(t);
-    const offered = (line: string) => inBash(folder, line);
-    assert.deepEqual(await offered('acp get Quo'), ['QuotaRule']);
-    assert.deepEqual(await offered('acp get Agent '), ['hello', 'helper']);
-    assert.deepEqual(await offered('acp get agent helpe'), ['helper']);
-    assert.deepEqual(await offered('acp get Nothing '), []);
+    assert.deepEqual(await inBash(folder, 'acp get Agent '), ['hello', 'helper']);
+    assert.deepEqual(await offered('acp get Quo', folder.path), ['QuotaRule']);
+    assert.deepEqual(await offered('acp get agent helpe', folder.path), ['helper']);
+    assert.deepEqual(await offered('acp get Nothing ', folder.path), []);
   });
 
   test('values of options come from the schemas, in each way to write an option', async (t) => {
@@ -174,24 +179,25 @@ describe('completion', () => {
 
   test('agents, runs and sessions come from the service that owns the store', async (t) => {
     const { folder, runId } = await serving(t);
-    const offered = (line: string, words?: readonly string[]) =>
+    const inShell = (line: string, words?: readonly string[]) =>
       inBash(folder, line, words === undefined ? {} : { words });
-    assert.deepEqual(await offered('acp run '), ['hello', 'helper']);
-    assert.deepEqual(await offered('acp run helper '), []);
-    assert.deepEqual(await offered('acp agents get helpe'), ['helper']);
-    assert.deepEqual(await offered('acp agents rollback hello '), ['1']);
-    assert.deepEqual(await offered('acp runs list --agent-name=hello'), ['hello']);
-    assert.deepEqual(await offered('acp runs get '), [runId]);
-    assert.deepEqual(await offered('acp runs trace -- '), [runId]);
-    assert.deepEqual(await offered(`acp runs compare ${runId} ${runId.slice(0, 9)}`), [runId]);
-    assert.deepEqual(await offered('acp run hello --session '), ['talk-1']);
-    assert.deepEqual(await offered('acp run helper --session '), []);
-    assert.deepEqual(await offered('acp agents save x --tool-names clock'), ['clock_now']);
-    assert.deepEqual(await offered('acp models provider-health '), ['demo']);
+    const there = (line: string) => offered(line, folder.path);
+    assert.deepEqual(await inShell('acp run '), ['hello', 'helper']);
+    assert.deepEqual(await there('acp run helper '), []);
+    assert.deepEqual(await there('acp agents get helpe'), ['helper']);
+    assert.deepEqual(await there('acp agents rollback hello '), ['1']);
+    assert.deepEqual(await inShell('acp runs list --agent-name=hello'), ['hello']);
+    assert.deepEqual(await there('acp runs get '), [runId]);
+    assert.deepEqual(await inShell('acp runs trace -- '), [runId]);
+    assert.deepEqual(await there(`acp runs compare ${runId} ${runId.slice(0, 9)}`), [runId]);
+    assert.deepEqual(await there('acp run hello --session '), ['talk-1']);
+    assert.deepEqual(await there('acp run helper --session '), []);
+    assert.deepEqual(await there('acp agents save x --tool-names clock'), ['clock_now']);
+    assert.deepEqual(await there('acp models provider-health '), ['demo']);
     // A quoted word is one word, and the quote of the last one may still be open.
-    assert.deepEqual(await offered(`acp run 'helpe`, ['acp', 'run', `'helpe`]), ['helper']);
+    assert.deepEqual(await inShell(`acp run 'helpe`, ['acp', 'run', `'helpe`]), ['helper']);
     assert.deepEqual(
-      await offered(`acp run hello 'a message' --sess`, ['acp', 'run', 'hello', `'a message'`, '--sess']),
+      await inShell(`acp run hello 'a message' --sess`, ['acp', 'run', 'hello', `'a message'`, '--sess']),
       ['--session'],
     );
   });
@@ -204,12 +210,14 @@ describe('completion', () => {
     assert.match(key, /^\S{20,}$/);
     const away = shellFolder(t);
     away.write('key', `${key}\n`);
-    assert.deepEqual(await inBash(away, 'acp run hello'), []);
+    const there = (line: string, environment: Completing['env']) => offered(line, away.path, environment);
+    assert.deepEqual(await there('acp run hello', {}), []);
     assert.deepEqual(await inBash(away, 'acp run helpe', { env: { ACP_URL: url, ACP_TOKEN: key } }), ['helper']);
     assert.deepEqual(await inBash(away, `acp --url ${url} --token-file ~/key agents get helpe`), ['helper']);
     // What the key may not read, a key that is none, and a file that is missing are silence.
-    assert.deepEqual(await inBash(away, 'acp runs get ', { env: { ACP_URL: url, ACP_TOKEN: key } }), []);
-    assert.deepEqual(await inBash(away, 'acp run ', { env: { ACP_URL: url, ACP_TOKEN: 'wrong' } }), []);
+    assert.deepEqual(await there('acp run ', { ACP_URL: url, ACP_TOKEN: key }), ['hello', 'helper']);
+    assert.deepEqual(await there('acp runs get ', { ACP_URL: url, ACP_TOKEN: key }), []);
+    assert.deepEqual(await there('acp run ', { ACP_URL: url, ACP_TOKEN: 'wrong' }), []);
     assert.deepEqual(await inBash(away, `acp --url ${url} --token-file none run `), []);
   });
 
@@ -217,7 +225,8 @@ describe('completion', () => {
     const folder = shellFolder(t);
     const before = filesBelow(folder.path);
     for (const line of ['acp run ', 'acp runs get ', 'acp agents get x', 'acp --url http://127.0.0.1:1 run '])
-      assert.deepEqual(await inBash(folder, line), [], line);
+      assert.deepEqual(await offered(line, folder.path), [], line);
+    assert.deepEqual(await inBash(folder, 'acp run '), []);
     folder.write('broken.yaml', 'Service: [');
     assert.deepEqual(await inBash(folder, 'acp --config broken.yaml run '), []);
     assert.deepEqual(filesBelow(folder.path), [...before, 'broken.yaml'].sort());
@@ -273,9 +282,10 @@ describe('completion', () => {
   });
 
   test('where a file belongs the shell completes files', async (t) => {
-    const folder = shellFolder(t);
     for (const line of ['agents apply -f ', 'replay ', '--config=', 'run hello --attach ', 'skills apply a '])
-      assert.equal((await folder.acp(['__complete', '--', ...line.split(' ')])).stdout, ':files\n', line);
+      assert.deepEqual(await offered(`acp ${line}`), [':files'], line);
+    const { stdout } = await shellFolder(t).acp(['__complete', '--', 'replay', '']);
+    assert.equal(stdout, ':files\n');
   });
 
   test('fish offers the same', { skip: absent('fish') }, async (t) => {

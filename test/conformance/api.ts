@@ -118,7 +118,7 @@ export const createApi = (
   const call: Api['call'] = async (method, path, body, options) => {
     const answer = await read(await send(method, path, body, options));
     if (!isWatched) return answer;
-    const watched = { path, headers: options?.headers ?? {} };
+    const watched = { method, path, headers: options?.headers ?? {} };
     const server = target.watched ?? target;
     for (const watcherOf of [secondTenantOf, secondOwnerOf])
       await (await watcherOf(server, senderOf(server)))?.watch(watched, answer);

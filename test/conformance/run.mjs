@@ -5,9 +5,9 @@
  *   npm run test:contract -- --program dist/acp                    a built executable
  *   npm run test:contract -- --url http://127.0.0.1:7070 --token … a server that runs test/conformance/target/service.yaml
  *   npm run test:contract -- --processes 4                         so many processes on one PostgreSQL database, behind a proxy
- *   npm run test:contract -- --second-tenant                       with a second tenant that tries every id it sees
+ *   npm run test:contract -- --second-tenant                       with a second tenant that tries ids that it sees
  *   npm run test:contract -- --second-owner                        with owners of sessions, and a second one that does the same
- *   npm run test:contract -- --shared-server                       one for all files: rules with settings of their own are left out
+ *   npm run test:contract -- --shared-server                       one for all rules: those with settings of their own are left out
  *   npm run test:contract -- test/conformance/runs.conformance.ts  one area
  */
 import { spawn } from 'node:child_process';
@@ -95,7 +95,7 @@ const node = async (args) => {
   return code ?? 1;
 };
 
-/** The server of all test files without settings of their own, where each of its processes for each file would take minutes. */
+/** The server of all rules without settings of their own: one for each file would take minutes. */
 const startFleet = async () => {
   const child = spawn(pinnedNode(), [join(root, 'test/conformance/fleet-main.ts')], {
     cwd: root,
@@ -130,7 +130,7 @@ const options = [
 ];
 let stopFleet = async () => undefined;
 try {
-  if (processes > 1 || values['shared-server']) stopFleet = await startFleet();
+  if (values.url === undefined) stopFleet = await startFleet();
   const failed = await node([...options, ...files]);
   // What the suite proves is said by a run of all of it: with owners rules are left out, and so they are on a shared server.
   const isWhole = positionals.length === 0 && !values['second-owner'] && !values['shared-server'];

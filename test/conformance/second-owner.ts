@@ -7,12 +7,12 @@ import { listings, otherSlots, ownedKinds, refusals } from './second-owner.slots
 import { operationSlots, type Slot } from './second-tenant.slots.ts';
 import type { Send, Watcher } from './second-tenant.ts';
 import type { Target } from './server.ts';
-import { allScopes, comparable, type Found, idsIn, inAnyOrder, uuid } from './shown-ids.ts';
+import { allScopes, comparable, createSelection, type Found, idsIn, inAnyOrder, uuid } from './shown-ids.ts';
 
 /**
  * SESS-25 and SESS-28 for the whole suite, on a server whose sessions have owners: another caller of the same tenant, who is
- * no manager, tries every id of a run and of what belongs to one, on every operation that takes such an id, and looks for
- * it in every list.
+ * no manager, tries ids of runs and of what belongs to one, the first ones of each kind from each place, on every operation
+ * that takes such an id, and looks for them in every list.
  */
 const reportFile = environment()['ACP_CONFORMANCE_SECOND_OWNER'] ?? '';
 const parallel = 8;
@@ -42,6 +42,7 @@ const createWatcher = async (target: Target, send: Send): Promise<Watcher | null
   unjudged.clear();
   const lists = listings(document.body);
   const tried = new Set<string>([`runs ${ownRun}`, `sessions ${name}`]);
+  const isSelected = createSelection();
   const attempted = new Set<string>();
   const baselines = new Map<string, Promise<string>>();
   let attempts = 0;
@@ -104,15 +105,18 @@ const createWatcher = async (target: Target, send: Send): Promise<Watcher | null
   });
 
   return {
-    async watch({ path, headers }, answer) {
+    async watch(request, answer) {
       const runId = answer.headers.get('x-run-id');
-      const keySent = Object.entries(headers).find(([header]) => header.toLowerCase() === 'idempotency-key')?.[1];
+      const keySent = Object.entries(request.headers).find(
+        ([header]) => header.toLowerCase() === 'idempotency-key',
+      )?.[1];
       const found = [
-        ...(answer.status < 300 && answer.body !== undefined ? idsIn(path, answer.body, kinds) : []),
+        ...(answer.status < 300 && answer.body !== undefined ? idsIn(request.path, answer.body, kinds) : []),
         ...(runId === null ? [] : [{ kind: 'runs', id: runId, runId: null }]),
         ...(keySent === undefined || answer.status >= 300 ? [] : [{ kind: 'keys', id: keySent, runId: null }]),
       ].filter(({ kind, id }) => {
         if (!ownedKinds.has(kind) || tried.has(`${kind} ${id}`)) return false;
+        if (!isSelected(kind, request, answer.status)) return false;
         tried.add(`${kind} ${id}`);
         return true;
       });

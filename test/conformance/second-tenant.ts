@@ -6,11 +6,21 @@ import type { Answer, Body } from './api.ts';
 import { messageSlots } from './message-slots.ts';
 import { operationSlots, type Slot } from './second-tenant.slots.ts';
 import type { Target } from './server.ts';
-import { allScopes, comparable, type Found, idsIn, inAnyOrder, uuid } from './shown-ids.ts';
+import {
+  allScopes,
+  comparable,
+  createSelection,
+  type Found,
+  idsIn,
+  inAnyOrder,
+  type Shown,
+  uuid,
+} from './shown-ids.ts';
 
 /**
- * SEC-25 for the whole suite: a second tenant tries every id that an answer shows to the first, on every operation that
- * takes such an id, at the moment it is shown. Its answer must be the one that it gets for an id that does not exist.
+ * SEC-25 for the whole suite: a second tenant tries ids that answers show to the first, the first ones of each kind from
+ * each place, on every operation that takes such an id, at the moment they are shown. Its answer must be the one that it
+ * gets for an id that does not exist.
  */
 const reportFile = environment()['ACP_CONFORMANCE_SECOND_TENANT'] ?? '';
 const isWatching = reportFile !== '';
@@ -24,8 +34,7 @@ export type Send = (
 ) => Promise<Answer>;
 
 /** The request of an answer. */
-export interface Watched {
-  readonly path: string;
+export interface Watched extends Shown {
   readonly headers: Readonly<Record<string, string>>;
 }
 
@@ -73,6 +82,7 @@ const createWatcher = async (target: Target, send: Send): Promise<Watcher | null
     for (const { name } of (await send('GET', `/api/${kind}`, key)).body) shared.add(`${kind} ${name}`);
 
   const tried = new Set<string>();
+  const isSelected = createSelection();
   const attempted = new Set<string>();
   const baselines = new Map<string, Promise<string>>();
   let attempts = 0;
@@ -124,14 +134,15 @@ const createWatcher = async (target: Target, send: Send): Promise<Watcher | null
   });
 
   return {
-    async watch({ path }, answer) {
+    async watch(request, answer) {
       const header = answer.headers.get('x-run-id');
       const found = [
-        ...(answer.status < 300 && answer.body !== undefined ? idsIn(path, answer.body, kinds) : []),
+        ...(answer.status < 300 && answer.body !== undefined ? idsIn(request.path, answer.body, kinds) : []),
         ...(header === null ? [] : [{ kind: 'runs', id: header, runId: null }]),
       ].filter(({ kind, id }) => {
         const name = `${kind} ${id}`;
         if (tried.has(name) || shared.has(name) || !kinds.includes(kind)) return false;
+        if (!isSelected(kind, request, answer.status)) return false;
         tried.add(name);
         return true;
       });

@@ -91,7 +91,7 @@ const serverOf = (own: Target, stop: () => Promise<void>, fleet?: Omit<SharedFle
   return { ...own, stop, watched, processes };
 };
 
-/** One that all test files of this run share: its processes are too many to start them for each file. */
+/** One that all test files of this run share. */
 const sharedServer = (): OwnServer | null => {
   const told = environment()['ACP_CONFORMANCE_FLEET'];
   if (told === undefined || told === '') return null;
@@ -100,7 +100,7 @@ const sharedServer = (): OwnServer | null => {
   return serverOf(target, async () => undefined, fleet.processUrls.length === 0 ? undefined : fleet);
 };
 
-/** True where all test files ask one server: a rule that needs another one is left out. */
+/** True where there is one server for all rules: one that needs another is left out. */
 export const isShared = (): boolean => (environment()['ACP_CONFORMANCE_SHARED'] ?? '') !== '';
 
 /** True where a second owner watches: then sessions have owners, and nothing is everybody's. */

@@ -28,6 +28,12 @@ export interface Found {
   readonly runId: string | null;
 }
 
+/** The request of an answer that shows ids. */
+export interface Shown {
+  readonly method: string;
+  readonly path: string;
+}
+
 const collectionOf = (path: string, kinds: readonly string[]): string | null => {
   const plain = path.replace(/^\/(?:api|v1)\//, '').replace(/\?.*$/, '');
   if (/^runs\/[^/]+\/feedback/.test(plain)) return 'scores';
@@ -74,4 +80,24 @@ export const comparable = ({ status, headers, text }: Answer, ids: readonly stri
   );
   const names = [...headers.keys()].filter((name) => !/^(?:date|content-length|connection|keep-alive)$/.test(name));
   return `${status} ${names.sort().join(' ')}\n${named}`;
+};
+
+/** Further ones from the same place take as long, and prove the same. */
+const idsOfPlace = 3;
+
+/** The segments of a path that name something: UUIDs, and names that no other test uses. */
+const named = /\/[^/?]*[0-9a-f]{8}[^/?]*/g;
+
+/**
+ * Tells whether an id is among the first of its kind that a place shows: that is an operation with a status, as far as its
+ * path tells.
+ */
+export const createSelection = (): ((kind: string, request: Shown, status: number) => boolean) => {
+  const counts = new Map<string, number>();
+  return (kind, { method, path }, status) => {
+    const place = `${kind} ${method} ${path.replace(/\?.*$/, '').replace(named, '/{}')} ${status}`;
+    const count = (counts.get(place) ?? 0) + 1;
+    counts.set(place, count);
+    return count <= idsOfPlace;
+  };
 };
