@@ -61,7 +61,7 @@ const memberOption = (part: Part, member: string, shape: Shape, taken: ReadonlyS
     if (part !== 'body') return { part, member, option, read: asIs };
     // What a record has by default, or by its file, can be true.
     option.description = `${option.description} (false: --no-${name})`.trim();
-    return { part, member, option, negation: new Option(`--no-${name}`).hideHelp(), read: asIs };
+    return { part, member, option, negation: new Option(`--no-${name}`, 'false').hideHelp(), read: asIs };
   }
   if (type === 'array') {
     const items = shape.items ?? {};
