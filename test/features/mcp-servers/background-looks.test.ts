@@ -27,7 +27,10 @@ test('MCP-12 MCP-13 a round asks whoever is not known to list the same still, an
   });
   t.after(() => looks.stop());
   const due = ['lapsed', 'plain', 'unauthorized', 'unreachable'];
-  looks.start(() => true);
+  looks.start(
+    () => true,
+    () => null,
+  );
   await eventually('a round', () => asked.length >= due.length || null);
   assert.deepEqual(asked.splice(0).toSorted(), due);
   await clock.advance(3_600_000);
