@@ -48,6 +48,7 @@ import { remoteAgents } from './0082-remote-agents.ts';
 import { externalSpans } from './0084-external-spans.ts';
 import { askedRequests } from './0086-asked-requests.ts';
 import { agentsOfRuns } from './0088-agents-of-runs.ts';
+import { spansSetAside } from './0091-spans-set-aside.ts';
 import { spanCountsOfNewStore } from './dialect-parts.ts';
 
 /** Every migration in order, with the checksum of its file. A static list, because a bundle cannot scan a folder. */
@@ -101,4 +102,5 @@ export const migrations: readonly Migration[] = [
   { ...externalSpans, checksum: '1d38d2324cd36108' },
   { ...askedRequests, checksum: '63a2998010913850' },
   { ...agentsOfRuns, checksum: 'b53b580c236b5db8' },
+  { ...spansSetAside, checksum: 'e41c7a0d95b2f386' },
 ];

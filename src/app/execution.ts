@@ -229,6 +229,7 @@ export const composeExecution = async (foundation: Foundation) => {
     places,
     handlers: {
       ...runs.jobHandlers,
+      ...runs.leftJobHandlers,
       ...retention.jobHandlers,
       ...webhooks.jobHandlers,
       ...batches.jobHandlers,

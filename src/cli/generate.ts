@@ -26,6 +26,8 @@ interface MemberOption {
   readonly part: Part;
   readonly member: string;
   readonly option: Option;
+  /** Says false where the option says true. */
+  readonly negation?: Option;
   readonly read: (value: unknown) => unknown;
 }
 
@@ -54,7 +56,13 @@ const memberOption = (part: Part, member: string, shape: Shape, taken: ReadonlyS
   const name = taken.has(kebab(member)) ? `${part}-${kebab(member)}` : kebab(member);
   const flag = `--${name}`;
   const [type] = typesOf(shape);
-  if (type === 'boolean') return { part, member, option: new Option(flag, describe(shape)), read: asIs };
+  if (type === 'boolean') {
+    const option = new Option(flag, describe(shape));
+    if (part !== 'body') return { part, member, option, read: asIs };
+    // What a record has by default, or by its file, can be true.
+    option.description = `${option.description} (false: --no-${name})`.trim();
+    return { part, member, option, negation: new Option(`--no-${name}`, 'false').hideHelp(), read: asIs };
+  }
   if (type === 'array') {
     const items = shape.items ?? {};
     if (!isScalar(items)) return null;
@@ -143,7 +151,10 @@ const generate = (parent: Command, host: CommandHost, name: string, id: string, 
   for (const parameter of parameters) command.argument(`<${kebab(parameter)}>`);
   if (operation.body !== undefined)
     command.option('-f, --file <path>', 'body as YAML or JSON; `-` is the standard input');
-  for (const { option } of options) command.addOption(option);
+  for (const { option, negation } of options) {
+    command.addOption(option);
+    if (negation !== undefined) command.addOption(negation);
+  }
   covers(command, id);
   command.action(
     host.act(async (session, invocation) => {

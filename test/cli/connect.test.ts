@@ -31,6 +31,7 @@ test('acp connect prints what each client is told, and says whether it works wit
     assert.equal(code, 0, stderr);
     for (const part of parts) assert.ok(stdout.includes(part), stdout);
     assert.match(stderr, /It works/);
+    assert.doesNotMatch(stderr, /ACP_TOKEN has to be set/);
     assert.ok(!`${stdout}${stderr}`.includes(token));
     if (client === 'cursor' || client === 'vscode') JSON.parse(stdout);
   }
@@ -79,6 +80,12 @@ test('acp connect says which door is closed, and does not take another program f
   assert.ok(closed.stdout.includes(`${url}/v1`));
   assert.match(closed.stderr, /no such door.*Host:OpenAi:Enabled is false/);
   assert.match((await folder.acp(['connect', 'vscode'])).stderr, /Host:McpServer offers neither/);
+  // The variable that a snippet names has no value here; that of VS Code asks for it.
+  assert.match(
+    (await folder.acp(['connect', 'cursor'])).stderr,
+    /ACP_TOKEN has to be set.*acp keys create cursor --scope ExternalInvoke\)"/,
+  );
+  assert.doesNotMatch((await folder.acp(['connect', 'vscode'])).stderr, /ACP_TOKEN/);
 
   const other = createServer((_request, response) => response.end('<html></html>'));
   await new Promise<void>((resolve) => other.listen(0, '127.0.0.1', resolve));

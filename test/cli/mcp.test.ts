@@ -10,6 +10,22 @@ test('acp mcp doctor ends with 1 where a step has failed, and with 0 where none 
   const acp = (...args: string[]) => folder.acp([...args, ...settings]);
   assert.equal((await acp('mcp', 'save', 'weather', '--endpoint', server.endpoint)).code, 0);
 
+  // What is true by default is switched off by a flag.
+  const off = await acp(
+    'mcp',
+    'save',
+    'off',
+    '--endpoint',
+    server.endpoint,
+    '--no-requires-approval',
+    '--no-enabled',
+    '--json',
+  );
+  const { requiresApproval, enabled } = JSON.parse(off.stdout) as { requiresApproval: boolean; enabled: boolean };
+  assert.deepEqual([requiresApproval, enabled], [false, false], off.stderr);
+  const left = JSON.parse((await acp('mcp', 'get', 'weather', '--json')).stdout) as { enabled: boolean };
+  assert.equal(left.enabled, true, 'a flag that is not given says nothing');
+
   const sound = await acp('mcp', 'doctor', 'weather');
   assert.equal(sound.code, 0, sound.stdout);
   assert.match(sound.stdout, /Tools\s+Passed/);

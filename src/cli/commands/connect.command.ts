@@ -27,6 +27,17 @@ const runProblem = async ({ url, token }: Owner): Promise<string | null> => {
   }
 };
 
+const scopes: Readonly<Record<Connectable, string>> = {
+  openai: '--scope RunsWrite --scope AgentsRead --scope RunsRead',
+  'claude-code': '--scope ExternalInvoke',
+  cursor: '--scope ExternalInvoke',
+  vscode: '--scope ExternalInvoke',
+};
+
+/** The check had another credential than the one that the snippet names. */
+const variableNote = (client: Connectable): string =>
+  `ACP_TOKEN has to be set where that is used, such as by: export ACP_TOKEN="$(acp keys create ${client} ${scopes[client]})"`;
+
 /** `acp connect`: the snippet goes to stdout, and whether it works to stderr. */
 export const registerConnect = (host: CommandHost): void => {
   const command = host.program
@@ -52,6 +63,8 @@ export const registerConnect = (host: CommandHost): void => {
         terminal.note(place);
         await terminal.write(text);
         terminal.note(problem ?? 'It works: the service has answered with this credential.');
+        const isNamed = globals.tokenFile === undefined && (session.environment['ACP_TOKEN'] ?? '') !== '';
+        if (!isNamed && text.includes('ACP_TOKEN')) terminal.note(variableNote(client));
       }
       return problem === null ? 0 : failedExitCode;
     }),

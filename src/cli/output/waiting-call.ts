@@ -32,21 +32,31 @@ const presentationText = (presentation: ToolApprovalPresentation | null | undefi
   return [message ?? '', entity].filter((text) => text !== '').map(visibleLine);
 };
 
-/** What a server asks, and how the answer is written. An address is shown whole, and never opened. */
-const questionText = ({ elicitation }: ShownCall): string[] => {
+/** What a server asks, and how the answer is written unless it is asked for. An address is shown whole, and never opened. */
+const questionText = ({ elicitation }: ShownCall, isAsked: boolean): string[] => {
   if (elicitation === undefined) return [];
   const { mode, message, requestedSchema, url } = elicitation;
   return [
     `The server asks: ${message}`,
-    ...(mode === 'url' ? [`Open this address yourself, if you trust it: ${url}`] : [JSON.stringify(requestedSchema)]),
-    'Answer: {"action":"accept","content":{…}}, or with "decline" or "cancel"',
+    ...(mode === 'url' ? [`Open this address yourself, if you trust it: ${url}`] : []),
+    ...(mode === 'form' && !isAsked ? [JSON.stringify(requestedSchema)] : []),
+    ...(isAsked ? [] : ['Answer: {"action":"accept","content":{…}}, or with "decline" or "cancel"']),
   ].map(visibleLine);
 };
 
-/** Name, presentation and all arguments of a call that waits, each line at most as wide as the terminal. */
-export const waitingCallText = (title: string, call: ShownCall, width: number | undefined, style: Style): string => {
+/**
+ * Name, presentation and all arguments of a call that waits, each line at most as wide as the terminal. `isAsked`: what its
+ * server wants to know is asked for next.
+ */
+export const waitingCallText = (
+  title: string,
+  call: ShownCall,
+  width: number | undefined,
+  style: Style,
+  isAsked = false,
+): string => {
   const inner = Math.max(20, (width ?? defaultWidth) - leftBar.length);
-  const lines = [...presentationText(call.presentation), ...argumentText(call), ...questionText(call)];
+  const lines = [...presentationText(call.presentation), ...argumentText(call), ...questionText(call, isAsked)];
   return [
     `${title} ${style.bold(visibleLine(call.toolName))}`,
     ...lines.flatMap((line) => wrapText(line, inner)).map((line) => `${style.dim(leftBar.trimEnd())} ${line}`),

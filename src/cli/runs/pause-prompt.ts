@@ -2,6 +2,7 @@ import type { ClientToolCall, ToolApprovalDecision } from '../../contract/tool-a
 import { askKey, askLine, type Left } from '../output/prompt.ts';
 import type { Terminal } from '../output/terminal.ts';
 import { waitingCallText } from '../output/waiting-call.ts';
+import { askQuestion } from './question-prompt.ts';
 import type { RunAnswers } from './run-answers.ts';
 import type { RunPause } from './run-pause.ts';
 
@@ -36,9 +37,14 @@ const askDecision = async (requestId: string, canRemember: boolean): Promise<Too
   }
 };
 
-const askResult = async ({
-  callId,
-}: ClientToolCall): Promise<NonNullable<RunAnswers['toolResults']>[number] | Left> => {
+const askResult = async (
+  terminal: Terminal,
+  { callId, elicitation }: ClientToolCall,
+): Promise<NonNullable<RunAnswers['toolResults']>[number] | Left> => {
+  if (elicitation !== undefined) {
+    const result = await askQuestion(terminal, elicitation);
+    return typeof result === 'string' ? { callId, result } : result;
+  }
   const key = await askKey('r result · e error · q leave it waiting\nAnswer with? ', ['r', 'e', 'q']);
   if (key === 'q') return left();
   if (typeof key !== 'string') return key;
@@ -67,8 +73,8 @@ export const askAnswers = async (
   const toolResults: NonNullable<RunAnswers['toolResults']> = [];
   for (const [index, call] of clientToolCalls.entries()) {
     const title = `${style.yellow(`${agentName} waits for the result of`)}${place(index, clientToolCalls.length)}`;
-    await terminal.write(`\n${waitingCallText(title, call, width, style)}`);
-    const result = await askResult(call);
+    await terminal.write(`\n${waitingCallText(title, call, width, style, true)}`);
+    const result = await askResult(terminal, call);
     if ('left' in result) return result;
     toolResults.push(result);
   }

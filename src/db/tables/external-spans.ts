@@ -16,6 +16,12 @@ export interface ExternalSpanRow {
   run_id: string | null;
   /** What was received, as JSON; null once it is part of a run. */
   span: string | null;
+  /** How often it could not be made a run. */
+  attempts: number;
+  /** When that is tried again. */
+  next_at: number;
+  /** Why it is not tried any more; null: it is. */
+  set_aside: string | null;
 }
 
 export const externalSpanTables = { external_spans: tableOf<ExternalSpanRow>() };

@@ -20,10 +20,12 @@ export {
   type ToolRegistry,
 } from './registry.ts';
 export {
+  endedTaskStates,
   type LostRemoteTasks,
   type RemoteAgent,
   type RemoteRequest,
   type RemoteTask,
+  type RemoteTaskEnd,
   remoteFailureType,
 } from './remote-agent.ts';
 export type { OpensSpan } from './tool.ts';

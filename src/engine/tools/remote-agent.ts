@@ -31,13 +31,24 @@ export interface RemoteAgent {
   answer(request: RemoteRequest): Promise<string>;
 }
 
+/**
+ * What came of the attempt to end a task. `over`: it is, in this state; null where there is none of its id. `open`: it
+ * may still go on, and `again` says whether another attempt may help.
+ */
+export type RemoteTaskEnd =
+  | { readonly kind: 'over'; readonly state: string | null }
+  | { readonly kind: 'open'; readonly again: boolean };
+
 /** Ends the tasks of runs whose process is gone. */
 export interface LostRemoteTasks {
   /** False: the call may be made again, as the same message, or nobody knows the agent any more. */
   ends(agentName: string): boolean;
-  /** Tells the agent that nobody waits; the state of the task then, null where it does not say. */
-  end(run: { readonly tenantId: string; readonly runId: string }, task: RemoteTask): Promise<string | null>;
+  /** Tells the agent that nobody waits, unless the task is over. */
+  end(run: { readonly tenantId: string; readonly runId: string }, task: RemoteTask): Promise<RemoteTaskEnd>;
 }
+
+/** Nothing comes of a task in one of these states any more, whoever waits. */
+export const endedTaskStates: ReadonlySet<string> = new Set(['COMPLETED', 'FAILED', 'CANCELED', 'REJECTED']);
 
 /** `error.type` of a run whose work another system has not done. */
 export const remoteFailureType = 'remote_agent_failed';

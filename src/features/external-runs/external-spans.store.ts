@@ -19,12 +19,18 @@ export interface SpanHead {
   readonly ownerId: string | null;
   /** Null: it waits. Empty: it belongs to no run. */
   readonly runId: string | null;
+  /** It could not be made a run, and is not tried any more. */
+  readonly isSetAside: boolean;
 }
 
 /** A span that waits for the others of its run. */
 export interface WaitingSpan extends SpanHead {
   readonly span: ReceivedSpan;
   readonly owner: SpanOwner;
+  /** How often it could not be made a run. */
+  readonly attempts: number;
+  /** When that is tried again. */
+  readonly nextAt: number;
 }
 
 /** No span of the same process stands above it. */
@@ -52,6 +58,7 @@ interface HeadRow {
   readonly received_at: number;
   readonly owner_id: string | null;
   readonly run_id: string | null;
+  readonly set_aside: string | null;
 }
 
 const headColumns = [
@@ -62,6 +69,7 @@ const headColumns = [
   'received_at',
   'owner_id',
   'run_id',
+  'set_aside',
 ] as const;
 
 const headOf = (row: HeadRow): SpanHead => ({
@@ -72,6 +80,7 @@ const headOf = (row: HeadRow): SpanHead => ({
   receivedAt: row.received_at,
   ownerId: row.owner_id,
   runId: row.run_id,
+  isSetAside: row.set_aside !== null,
 });
 
 // Few enough for the parameters that a statement may have.
@@ -96,6 +105,7 @@ export const externalSpanStore = defineStore((storage) => ({
         user_id: owner.userId,
         owner_id: owner.ownerId,
         run_id: null,
+        ...{ attempts: 0, next_at: 0, set_aside: null },
         span: JSON.stringify({ span, labels: owner.labels } satisfies StoredSpan),
       }),
     );
@@ -130,7 +140,7 @@ export const externalSpanStore = defineStore((storage) => ({
       .execute();
     return Map.groupBy(rows.map(headOf), ({ traceId }) => traceId);
   },
-  /** Spans of one trace that are no part of a run. */
+  /** Spans of one trace that are no part of a run, and may become one. */
   async waiting(tenantId: string, traceId: string): Promise<readonly WaitingSpan[]> {
     const rows = await storage.db
       .selectFrom('external_spans')
@@ -138,11 +148,13 @@ export const externalSpanStore = defineStore((storage) => ({
       .where('tenant_id', '=', tenantId)
       .where('trace_id', '=', traceId)
       .where('run_id', 'is', null)
+      .where('set_aside', 'is', null)
       .execute();
     return rows.map((sealed) => {
       const row = storage.rows.open('external_spans', tenantId, sealed);
       const { span, labels } = JSON.parse(row.span ?? '{}') as StoredSpan;
-      return { ...headOf(row), span, owner: { userId: row.user_id, labels, ownerId: row.owner_id } };
+      const owner = { userId: row.user_id, labels, ownerId: row.owner_id };
+      return { ...headOf(row), span, owner, attempts: row.attempts, nextAt: Number(row.next_at) };
     });
   },
   /** Spans that are part of a run now, or of none (empty). What they said is in the run. */
@@ -156,6 +168,53 @@ export const externalSpanStore = defineStore((storage) => ({
         .where('span_id', 'in', some)
         .execute();
   },
+  /** How often spans of a trace that wait could not be made a run; null for `spanIds`: all of them. */
+  async attempts(tenantId: string, traceId: string, spanIds: readonly string[] | null): Promise<number> {
+    const rows = await storage.db
+      .selectFrom('external_spans')
+      .select(['span_id', 'attempts'])
+      .where('tenant_id', '=', tenantId)
+      .where('trace_id', '=', traceId)
+      .where('run_id', 'is', null)
+      .where('set_aside', 'is', null)
+      .execute();
+    const meant = spanIds === null ? null : new Set(spanIds);
+    const counts = rows.filter(({ span_id: id }) => meant?.has(id) !== false).map(({ attempts }) => attempts);
+    return Math.max(0, ...counts);
+  },
+  /** Another attempt has failed; how many spans there are. */
+  async failed(
+    tenantId: string,
+    traceId: string,
+    spanIds: readonly string[] | null,
+    outcome: { readonly attempts: number; readonly nextAt: number; readonly setAside: string | null },
+  ): Promise<number> {
+    const { attempts, nextAt, setAside } = outcome;
+    const writes = (spanIds === null ? [null] : inChunks(spanIds)).map((some) =>
+      storage.db
+        .updateTable('external_spans')
+        .set({ attempts, next_at: nextAt, set_aside: setAside })
+        .where('tenant_id', '=', tenantId)
+        .where('trace_id', '=', traceId)
+        .where('run_id', 'is', null)
+        .where('set_aside', 'is', null)
+        .$if(some !== null, (query) => query.where('span_id', 'in', some))
+        .executeTakeFirstOrThrow(),
+    );
+    let count = 0;
+    for (const write of writes) count += Number((await write).numUpdatedRows);
+    return count;
+  },
+  /** Tries again what was set aside; how many spans that are. */
+  async resumed(): Promise<number> {
+    const { numUpdatedRows } = await storage.db
+      .updateTable('external_spans')
+      .set({ attempts: 0, next_at: 0, set_aside: null })
+      .where('run_id', 'is', null)
+      .where('set_aside', 'is not', null)
+      .executeTakeFirstOrThrow();
+    return Number(numUpdatedRows);
+  },
   /**
    * Traces with a root that waits since before one time, or where nothing came since before another; oldest first, and
    * after the one that is given.
@@ -163,6 +222,7 @@ export const externalSpanStore = defineStore((storage) => ({
   async ready(
     rootsBefore: number,
     othersBefore: number,
+    now: number,
     after: ReadyTrace | null,
     limit: number,
   ): Promise<readonly ReadyTrace[]> {
@@ -170,6 +230,8 @@ export const externalSpanStore = defineStore((storage) => ({
       .selectFrom('external_spans')
       .select(({ fn }) => ['tenant_id', 'trace_id', fn.min('received_at').as('since')])
       .where('run_id', 'is', null)
+      .where('set_aside', 'is', null)
+      .where('next_at', '<=', now)
       .groupBy(['tenant_id', 'trace_id'])
       .having((eb) =>
         eb.or([

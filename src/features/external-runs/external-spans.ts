@@ -1,9 +1,11 @@
+import { AcpError } from '../../contract/errors.ts';
 import type { Clock, Timer } from '../../core/clock.ts';
 import type { Logger } from '../../core/logger.ts';
 import type { SpanKind } from '../../core/telemetry/span.ts';
 import type { Statement } from '../../db/statement.ts';
 import type { Storage } from '../../db/storage.ts';
 import { type RunJournal, type StoredSpan, sensitiveText } from '../../engine/record/index.ts';
+import { retryDelayMs } from '../../scheduler/retry-delay.ts';
 import type { ExternalRunRecord } from './external-run-record.ts';
 import { assembleRuns, type ExternalTree } from './external-runs.rules.ts';
 import {
@@ -23,6 +25,8 @@ export interface ExternalSpansDeps {
   readonly record: ExternalRunRecord;
   /** Tells of runs that are stored now: quotas have their cost. */
   stored(tenantId: string, tree: ExternalTree): void;
+  /** Tells of spans that are not tried any more. */
+  setAside(count: number): void;
   readonly settings: {
     /** How long the spans below a root may stay away. */
     readonly settleAfterMs: number;
@@ -33,7 +37,7 @@ export interface ExternalSpansDeps {
     readonly recordSensitiveData: boolean;
     readonly maxPayloadLength: number;
   };
-  readonly log: Pick<Logger, 'error'>;
+  readonly log: Pick<Logger, 'error' | 'warn'>;
   /** On which the processes of a store agree. */
   readonly clock: Clock;
   readonly newId: () => string;
@@ -52,7 +56,13 @@ const tracesPerUnit = 100;
 const looksPerWait = 4;
 // Longer than any exporter repeats what it sent.
 const knownForMs = 24 * 3_600_000;
+// With the pauses of jobs that is a quarter of an hour.
+const maxAttempts = 8;
 const kinds: readonly SpanKind[] = ['Internal', 'Internal', 'Server', 'Client', 'Producer', 'Consumer'];
+
+/** Why spans were set aside: a code of the service's errors, or the class of what was thrown. */
+const reasonOf = (error: unknown): string =>
+  error instanceof AcpError ? error.code : error instanceof Error ? error.name.slice(0, 64) : 'Error';
 
 const labelsOf = (owner: SpanOwner, { traceId, serviceName, runs: [root] }: ExternalTree) => {
   const told: [string, string][] = [
@@ -170,8 +180,9 @@ export const createExternalSpans = (deps: ExternalSpansDeps) => {
           .filter(({ spanId }) => !known.has(spanId))
           .map((span) => {
             const { spanId, parentSpanId } = span;
-            const head = { traceId, spanId, parentSpanId, isLocalRoot: isLocalRoot(span), receivedAt, runId: null };
-            return { ...head, ownerId: owner.ownerId, span };
+            const head = { traceId, spanId, parentSpanId, isLocalRoot: isLocalRoot(span), receivedAt };
+            const state = { runId: null, isSetAside: false };
+            return { ...head, ...state, ownerId: owner.ownerId, span };
           });
         const late = lateOf(fresh, before);
         const inTime = fresh.filter((span) => !late.has(span));
@@ -184,28 +195,67 @@ export const createExternalSpans = (deps: ExternalSpansDeps) => {
       return refused;
     }, `traces:${tenantId}`);
 
-  const settleTrace = async (tenantId: string, traceId: string, now: number): Promise<void> => {
+  /** What cannot be made a run is tried again later and later, then set aside. Null for `spanIds`: all that wait. */
+  const failed = async (
+    { tenantId, traceId }: Pick<ReadyTrace, 'tenantId' | 'traceId'>,
+    spanIds: readonly string[] | null,
+    error: unknown,
+  ): Promise<void> => {
+    // The store is away, which says nothing of the spans.
+    if (error instanceof AcpError && error.code === 'store-unavailable') throw error;
+    const setAside = await storage.transaction(async (unit) => {
+      const store = unit(externalSpanStore);
+      const attempts = (await store.attempts(tenantId, traceId, spanIds)) + 1;
+      const isLast = attempts >= maxAttempts;
+      const reason = isLast ? reasonOf(error) : null;
+      const nextAt = clock.now() + retryDelayMs(attempts);
+      const count = await store.failed(tenantId, traceId, spanIds, { attempts, nextAt, setAside: reason });
+      return isLast ? count : 0;
+    }, `traces:${tenantId}`);
+    if (setAside > 0) deps.setAside(setAside);
+    const what = setAside > 0 ? 'were set aside' : 'could not be made a run';
+    deps.log.error({ tenantId, traceId, spans: spanIds?.length, error }, `Spans from outside ${what}`);
+  };
+
+  const settleTrace = async (trace: ReadyTrace, now: number): Promise<void> => {
+    const { tenantId, traceId } = trace;
     const waiting = await storage.stores(externalSpanStore).waiting(tenantId, traceId);
-    for (const part of readyParts(waiting, now - settings.settleAfterMs, now - settings.orphansAfterMs))
-      for (const tree of await storePart(tenantId, part)) deps.stored(tenantId, tree);
+    for (const part of readyParts(waiting, now - settings.settleAfterMs, now - settings.orphansAfterMs)) {
+      if (part.some(({ nextAt }) => nextAt > now)) continue;
+      const spanIds = part.map(({ spanId }) => spanId);
+      // A part that cannot be stored keeps no other from it.
+      try {
+        for (const tree of await storePart(tenantId, part)) deps.stored(tenantId, tree);
+      } catch (error) {
+        await failed(trace, spanIds, error);
+      }
+    }
+  };
+
+  let isResumed = false;
+  /** What kept spans from being a run may be mended since this process was started. */
+  const resume = async (): Promise<void> => {
+    if (isResumed) return;
+    const count = await storage.stores(externalSpanStore).resumed();
+    isResumed = true;
+    if (count > 0) deps.log.warn({ spans: count }, 'Spans from outside that were set aside are tried again');
   };
 
   const settle = async (): Promise<void> => {
     const store = storage.stores(externalSpanStore);
+    await resume();
     const now = clock.now();
     let last: ReadyTrace | null = null;
     do {
       const ready: readonly ReadyTrace[] = await store.ready(
         now - settings.settleAfterMs,
         now - settings.orphansAfterMs,
+        now,
         last,
         tracesAtOnce,
       );
-      // One that cannot be stored, or that more has come of, keeps no other from it.
-      for (const { tenantId, traceId } of ready)
-        await settleTrace(tenantId, traceId, now).catch((error: unknown) =>
-          deps.log.error({ tenantId, traceId, error }, 'Spans from outside could not be made a run'),
-        );
+      // One that cannot be read, or that more has come of, keeps no other from it.
+      for (const trace of ready) await settleTrace(trace, now).catch((error: unknown) => failed(trace, null, error));
       last = ready.length < tracesAtOnce ? null : (ready.at(-1) ?? null);
     } while (last !== null);
     await store.forget(now - knownForMs);

@@ -2,7 +2,7 @@ import type { Telemetry } from '../../core/telemetry/telemetry.ts';
 import type { ExternalTree } from './external-runs.rules.ts';
 
 /** What became of a span that was sent. */
-export type SpanOutcome = 'taken' | 'invalid' | 'late' | 'too_many' | 'unavailable' | 'failed';
+export type SpanOutcome = 'taken' | 'invalid' | 'late' | 'too_many' | 'unavailable' | 'failed' | 'set_aside';
 
 /** What is counted of spans from outside and the runs that they become. */
 export const createExternalTelemetry = ({ metrics }: Pick<Telemetry, 'metrics'>) => {

@@ -56,6 +56,7 @@ export const externalRunsFeature = (deps: ExternalRunsDeps) => {
       telemetry.stored(tree);
       deps.quotas?.unexecuted.closed(tenantId, tree.runs[0].id);
     },
+    setAside: (count) => telemetry.sent('set_aside', count),
     settings: {
       settleAfterMs: Host.Traces.SettleAfter,
       orphansAfterMs: Host.Traces.OrphansAfter,

@@ -62,7 +62,7 @@ export const lateOf = <T extends SpanHead>(fresh: readonly T[], known: readonly 
 
 /** Whether the spans of a part still wait, and no other has come below them. */
 export const isStillWhole = (part: readonly [SpanHead, ...SpanHead[]], heads: readonly SpanHead[]): boolean => {
-  const waiting = heads.filter(({ runId }) => runId === null);
+  const waiting = heads.filter(({ runId, isSetAside }) => runId === null && !isSetAside);
   const top = waiting.find(({ spanId }) => spanId === part[0].spanId);
   if (top === undefined) return false;
   const now = new Set(partBelow(top, waiting).map(({ spanId }) => spanId));

@@ -31,7 +31,7 @@ export { itemPages } from './item-pages.ts';
 export { itemsOutcome } from './items-outcome.ts';
 export { type JobItem, type JobItemEnd, type JobItemStore, jobItemStore } from './job-items.store.ts';
 export { leaseStatements } from './job-lease.store.ts';
-export { internalJobKeys, type JobWork, toJobRecord } from './jobs.service.ts';
+export { internalJobKeys, type JobWork, remoteCancelKey, toJobRecord } from './jobs.service.ts';
 export { type JobHold, type JobReason, type JobStore, jobStore } from './jobs.store.ts';
 export { createLaneEntry, type EnteredJobs, type LaneEntry, nothingEntered } from './lane-entry.ts';
 export { type LaneFlows, laneFlows } from './lane-flows.ts';

@@ -35,6 +35,9 @@ export interface JobServiceDeps {
   readonly now: () => number;
 }
 
+/** Tells an agent of another system that nobody waits any more for what it does. */
+export const remoteCancelKey = 'acp.remote-task-cancel';
+
 /** Of the service itself. Their payloads hold messages, which the scope of jobs does not open. */
 export const internalJobKeys: ReadonlySet<string> = new Set([
   'acp.agent-run',
@@ -42,6 +45,7 @@ export const internalJobKeys: ReadonlySet<string> = new Set([
   'acp.run-continuation',
   'acp.webhook-delivery',
   'acp.online-eval',
+  remoteCancelKey,
 ]);
 
 // A job may go back in line while it is cancelled, because its session waits; hardly twice in a row.

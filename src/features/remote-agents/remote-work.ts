@@ -2,12 +2,14 @@ import { createHash } from 'node:crypto';
 import type { Logger } from '../../core/logger.ts';
 import {
   cutText,
+  endedTaskStates,
   type LostRemoteTasks,
   type RemoteAgent,
   type RemoteRequest,
+  type RemoteTaskEnd,
   ToolStop,
 } from '../../engine/tools/index.ts';
-import { createA2aClient } from '../../providers/a2a/a2a-client.ts';
+import { type A2aClient, createA2aClient } from '../../providers/a2a/a2a-client.ts';
 import type { AgentCard } from '../../providers/a2a/agent-card.ts';
 import type { KnownTask, TaskReading } from '../../providers/a2a/task-reading.ts';
 import type { OutboundHttp } from '../../providers/http/outbound.ts';
@@ -181,6 +183,24 @@ export const remoteAgentOf = (agent: ConfiguredAgent, deps: RemoteWorkDeps): Rem
   };
 };
 
+// JSON-RPC codes of the protocol. A task that cannot be canceled has just ended, or cannot be from here at the moment.
+const taskNotFound = -32_001;
+const notNow = -32_002;
+
+const endOf = ({ task }: TaskReading): RemoteTaskEnd =>
+  task !== null && endedTaskStates.has(task.state)
+    ? { kind: 'over', state: task.state }
+    : { kind: 'open', again: true };
+
+/** Ends a task, unless a look says that it is over. Not every agent can be looked at: then it is told all the same. */
+const endTask = async (client: Pick<A2aClient, 'look' | 'end'>, taskId: string): Promise<RemoteTaskEnd> => {
+  const seen = await client.look(taskId).then(endOf, (error: unknown) => {
+    if (error instanceof McpFailure && error.kind === 'rpc' && error.code !== taskNotFound) return null;
+    throw error;
+  });
+  return seen?.kind === 'over' ? seen : endOf(await client.end(taskId));
+};
+
 /** What becomes of tasks there whose run here was lost with its process. */
 export const lostRemoteTasks = (agents: readonly ConfiguredAgent[], deps: RemoteWorkDeps): LostRemoteTasks => {
   const byName = new Map(agents.map((agent) => [agent.name, agent]));
@@ -192,17 +212,19 @@ export const lostRemoteTasks = (agents: readonly ConfiguredAgent[], deps: Remote
     },
     async end(run, { agent: agentName, taskId }) {
       const agent = byName.get(agentName);
-      if (agent === undefined || taskId === null) return null;
+      if (agent === undefined || taskId === null) return { kind: 'open', again: false };
       try {
         const { client } = await spokenTo(agent, deps).open(run);
-        return (await client.end(taskId)).task?.state ?? null;
+        return await endTask(client, taskId);
       } catch (error) {
         if (!(error instanceof ToolStop || error instanceof CardProblem || error instanceof McpFailure)) throw error;
+        if (error instanceof McpFailure && error.code === taskNotFound) return { kind: 'over', state: null };
         deps.log.warn(
           { runId: run.runId, remoteAgent: agentName, err: error },
           'The task of a run that was lost could not be canceled',
         );
-        return null;
+        // What the agent refuses in the words of the protocol it refuses the next time as well.
+        return { kind: 'open', again: !(error instanceof McpFailure && error.kind === 'rpc') || error.code === notNow };
       }
     },
   };

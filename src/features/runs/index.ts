@@ -21,7 +21,7 @@ import type { ModelProviders } from '../../providers/models/index.ts';
 import type { ProviderAccess } from '../../providers/models/provider-access.ts';
 import type { QueuedJob } from '../../scheduler/job-queue.ts';
 import type { RunAttachmentPort } from '../attachments/index.ts';
-import { type FlowPlaces, flowStore, type HeldJobs, type JobStore, laneFlows } from '../jobs/index.ts';
+import { type FlowPlaces, flowStore, type HeldJobs, type JobStore, laneFlows, remoteCancelKey } from '../jobs/index.ts';
 import type { ActiveQuotas } from '../quotas/index.ts';
 import type { QueuedPlaces, SessionsFeature } from '../sessions/index.ts';
 import type { WebhookEvents } from '../webhooks/index.ts';
@@ -41,6 +41,7 @@ import {
   packPrincipal,
   runJobKeys,
 } from './launch/index.ts';
+import { createLostRemoteTasks } from './lost-remote-tasks.ts';
 import { createLostRuns } from './lost-runs.ts';
 import { createResponseCache } from './response-cache.store.ts';
 import { createRunAccess } from './run-access.ts';
@@ -174,8 +175,14 @@ export const runsFeature = (deps: RunsDeps) => {
   const traces = storage.stores(runTraceStore);
   const announce = (runId: string): void => deps.announcements.announce('run-events', runId);
   const detached = createDetachedRuns({ ...base, announce });
+  const { LaneByHandlerKey, Enabled: hasQueue } = Service.Scheduling;
+  const lostTasks = createLostRemoteTasks({
+    ...base,
+    settings: { enabled: hasQueue, lane: LaneByHandlerKey[remoteCancelKey] ?? 'default' },
+  });
   const lost = createLostRuns({
     ...base,
+    remoteEnds: lostTasks,
     detached,
     cancels: { isAsked: (runId) => cancels.isAsked(runId) },
   });
@@ -287,6 +294,8 @@ export const runsFeature = (deps: RunsDeps) => {
     records: { ...store, ...detached, spanOf: traces.spanOf } as RunRecords,
     recalculateCosts: createCostRecalculation({ ...base, unpriced: storage.stores(unpricedRuns) }),
     jobHandlers: Object.fromEntries(runJobKeys.map((key) => [key, handler])),
+    /** Of work that is left behind by runs, and executes none. */
+    leftJobHandlers: lostTasks.jobHandlers,
     jobWork: runJobs,
     itemRuns: createItemRuns({ ...base, lost, cancels }),
     /** Ends the run of a job whose last attempt was lost. */

@@ -1,16 +1,15 @@
 import { AcpError } from '../../contract/errors.ts';
-import type { Logger } from '../../core/logger.ts';
 import { ConditionFailedError } from '../../db/statement.ts';
 import type { Storage } from '../../db/storage.ts';
 import type { JobRow } from '../../db/tables/jobs.ts';
 import type { RunRow } from '../../db/tables.ts';
 import type { RunJournal } from '../../engine/record/index.ts';
 import { RunFailure } from '../../engine/run-failure.ts';
-import type { LostRemoteTasks, RemoteTask } from '../../engine/tools/index.ts';
 import { type JobStore, jobStore } from '../jobs/index.ts';
 import type { QueuedPlaces } from '../sessions/index.ts';
 import type { DetachedRuns, UnitStep } from './detached-runs.ts';
 import { isQueuedRun, type QueuedRuns, runJobKeys } from './launch/index.ts';
+import type { EndedRemoteTasks, RemoteEnd } from './lost-remote-tasks.ts';
 import { runCancelStore } from './run-cancels.store.ts';
 import type { RunCancels } from './run-cancels.ts';
 import type { LedgerCall, TurnStore } from './run-turns.store.ts';
@@ -26,15 +25,11 @@ interface LostRunDeps {
   readonly journal: RunJournal;
   readonly queued: Pick<QueuedRuns, 'continuation'>;
   readonly cancels: Pick<RunCancels, 'isAsked'>;
-  readonly remoteTasks: LostRemoteTasks;
-  readonly log: Pick<Logger, 'error'>;
+  readonly remoteEnds: EndedRemoteTasks;
   readonly now: () => number;
 }
 
-/** What becomes of a task of another system whose run is lost. */
-type RemoteEnd = 'ended' | 'left';
-
-const remoteText: Readonly<Record<RemoteEnd, string>> = {
+const remoteText: Readonly<Record<RemoteEnd['kind'], string>> = {
   ended: ' The agent that it had asked is told to cancel its task.',
   left: ' The task of the agent that it had asked goes on there.',
 };
@@ -42,7 +37,7 @@ const remoteText: Readonly<Record<RemoteEnd, string>> = {
 // A message names a few calls; all of them stand in the ledger.
 const namedCalls = 5;
 
-const orphaned = (unknown: readonly LedgerCall[], remote: RemoteEnd | null): RunFailure => {
+const orphaned = (unknown: readonly LedgerCall[], remote: RemoteEnd['kind'] | null): RunFailure => {
   const names = unknown
     .slice(0, namedCalls)
     .map((call) => `"${call.tool_call_id}" of "${call.tool_name}" (${call.effect})`);
@@ -65,7 +60,7 @@ const unreadable = (error: unknown): null => {
 
 /** Runs whose process is gone: their next attempt, their end, and the run that goes on with their turn. */
 export const createLostRuns = (deps: LostRunDeps) => {
-  const { storage, store, turns, jobs, queuedPlaces, detached, journal, queued, cancels, remoteTasks, now } = deps;
+  const { storage, store, turns, jobs, queuedPlaces, detached, journal, queued, cancels, remoteEnds, now } = deps;
 
   /** Back in line at once: the attempt was lost, not refused, and a lost worker stalls a job for one lease at most. */
   const requeue = async (row: RunRow, job: JobRow): Promise<'requeued' | 'gone'> => {
@@ -83,28 +78,10 @@ export const createLostRuns = (deps: LostRunDeps) => {
     }
   };
 
-  /** The task that another system may still be at; null: there is none that it has told of. */
-  const remoteTaskOf = ({ remote_task: text }: RunRow): RemoteTask | null => {
-    const task = text === null ? null : (JSON.parse(text) as RemoteTask);
-    return task?.taskId == null ? null : task;
-  };
-  /** Nobody's start waits for another system: what it says is kept when it comes. */
-  const endRemote = async ({ tenant_id: tenantId, id: runId }: RunRow, task: RemoteTask): Promise<void> => {
-    try {
-      const state = await remoteTasks.end({ tenantId, runId }, task);
-      if (state === null) return;
-      const told = journal.remoteTask(tenantId, runId, JSON.stringify({ ...task, state } satisfies RemoteTask));
-      await storage.transaction((stores) => stores.write([told]));
-    } catch (error) {
-      deps.log.error({ runId, error }, 'What became of the task of a lost run could not be kept');
-    }
-  };
-
   const close = async (row: RunRow, job: JobRow | undefined, assert?: UnitStep): Promise<'closed' | 'gone'> => {
     const unknown = (await turns.ledger(row.id)).filter((call) => call.state !== 'Settled');
-    const task = remoteTaskOf(row);
-    const remote = task === null ? null : remoteTasks.ends(task.agent) ? 'ended' : 'left';
-    const failure = orphaned(unknown, remote);
+    const remote = remoteEnds.of(row);
+    const failure = orphaned(unknown, remote?.kind ?? null);
     const isRoot = row.parent_run_id === null;
     const stored = isRoot && (await turns.turn(row.tenant_id, row.id).catch(unreadable)) !== null;
     const run = { id: row.id, tenantId: row.tenant_id, agentName: row.agent_name, sessionId: row.session_id };
@@ -114,7 +91,7 @@ export const createLostRuns = (deps: LostRunDeps) => {
     // Without its lock a process that was only suspended cannot save the turn, which another run may go on with.
     const { tenantId, sessionId } = run;
     const freed = sessionId === null ? [] : queuedPlaces.freed({ tenantId, sessionId, runId: row.id });
-    const rows = [journal.toolsUnknown(row.id), ...freed, ...continued];
+    const rows = [journal.toolsUnknown(row.id), ...freed, ...continued, ...(remote?.statements ?? [])];
     const closing = { status: 'Failed', failure, keepsTurn: continued.length > 0 } as const;
     const isClosed = await detached.close(row, closing, async (stores) => {
       await assert?.(stores);
@@ -122,7 +99,7 @@ export const createLostRuns = (deps: LostRunDeps) => {
       if (isAsked) await stores(runCancelStore).drop(row.id);
       await stores.write(rows);
     });
-    if (isClosed && task !== null && remote === 'ended') void endRemote(row, task);
+    if (isClosed) remote?.closed();
     return isClosed ? 'closed' : 'gone';
   };
 

@@ -29,7 +29,7 @@ export interface A2aClientDeps {
   readonly traceparent?: string | undefined;
   /** Largest answer that is read. */
   readonly maxBytes: number;
-  /** For each request but the one that waits for the answer. */
+  /** For each request but the one that waits for the answer, and for silence on a stream once its task is known. */
   readonly requestTimeoutMs: number;
   /** After each request. */
   readonly requested: (method: string, seconds: number, failure: unknown) => void;
@@ -168,10 +168,22 @@ export const createA2aClient = (deps: A2aClientDeps) => {
     const result = await request('send', { message: message(conversation), configuration }, { signal, timeoutMs });
     take(reading, result, conversation);
   };
+  /** Leaves a stream on which nothing comes any more. Before the task is known nobody could go on with it. */
+  const heard = async function* ({ body, close }: OpenedResponse, reading: TaskReading): AsyncGenerator<Uint8Array> {
+    const timer = setTimeout(() => (reading.task === null ? timer.refresh() : close()), deps.requestTimeoutMs);
+    try {
+      for await (const chunk of body) {
+        timer.refresh();
+        yield chunk;
+      }
+    } finally {
+      clearTimeout(timer);
+    }
+  };
   /** Reads a stream as far as it goes. One that breaks off once the task is known is no failure: the task can be looked at. */
   const follow = async (reading: TaskReading, conversation: Conversation, answer: OpenedResponse): Promise<void> => {
     try {
-      for await (const { data } of readEvents(answer.body, maxBytes)) {
+      for await (const { data } of readEvents(heard(answer, reading), maxBytes)) {
         if (data === '') continue;
         take(reading, fromMessage(data), conversation);
         if (reading.hasEnded) return;
@@ -258,3 +270,5 @@ export const createA2aClient = (deps: A2aClientDeps) => {
     },
   };
 };
+
+export type A2aClient = ReturnType<typeof createA2aClient>;

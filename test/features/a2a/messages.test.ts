@@ -1,4 +1,7 @@
 import assert from 'node:assert/strict';
+import { newId } from '../../../src/core/ids.ts';
+import { defineStore } from '../../../src/db/define-store.ts';
+import { a2aMessageStore } from '../../../src/features/a2a/a2a-messages.store.ts';
 import type { RunAuthorizationRequest } from '../../../src/features/modules/index.ts';
 import { forEachHttpService, overHttp } from '../../support/app.ts';
 import { keyFor, message, openA2A, refusalOf, result, rpc, send, type Wire, working } from './a2a-world.ts';
@@ -43,6 +46,27 @@ forEachHttpService('A2A-18 of many messages with one id at once one starts a run
   assert.deepEqual(new Set(ids).size, 1);
   assert.equal((await app.client.runs.list({})).body.length, 1);
 });
+
+const notes = defineStore(({ db }) => ({ all: () => db.selectFrom('a2a_messages').selectAll().execute() }));
+
+overHttp(
+  'A2A-18 a message whose process died before its run was there makes a task after all, and one',
+  async (open) => {
+    const app = await openA2A(open);
+    const said = { message: message('Hi') };
+    const { task } = await result(app, 'SendMessage', said);
+    // What is left of such a process: a note of a run that never came.
+    const storage = app.store.open();
+    const [note = assert.fail('it is noted')] = await storage.stores(notes).all();
+    assert.ok(await storage.stores(a2aMessageStore).reserve({ ...note, task_id: newId() }, task.id));
+    await app.clock.jump(31_000);
+    const sent = await Promise.all([result(app, 'SendMessage', said), result(app, 'SendMessage', said)]);
+    const ids = new Set(sent.map((answer: Wire) => answer.task.id));
+    assert.equal(ids.size, 1);
+    assert.ok(!ids.has(task.id));
+    assert.equal((await app.client.runs.list({})).body.length, 2);
+  },
+);
 
 overHttp('A2A-18 a message that an earlier process has answered makes no second task', async (open) => {
   const first = await openA2A(open);

@@ -39,11 +39,12 @@ test('a part is stored only as it was read: not once a span has come below it', 
       return [];
     },
     stored: () => undefined,
+    setAside: () => assert.fail('all of it can be stored'),
     settings: {
       ...{ settleAfterMs, orphansAfterMs: 60_000, maxSpansPerRun: null },
       ...{ recordSensitiveData: false, maxPayloadLength: 100 },
     },
-    log: { error: (fields) => void failures.push(fields) },
+    log: { error: (fields) => void failures.push(fields), warn: (fields) => void failures.push(fields) },
     clock,
     newId: () => 'id',
   });

@@ -1,5 +1,7 @@
 import assert from 'node:assert/strict';
 import type { ConfigError } from '../../../src/core/config/index.ts';
+import { mcpGrantStore } from '../../../src/features/mcp-servers/oauth/mcp-grants.store.ts';
+import type { McpTokenKey, McpTokenStore } from '../../../src/features/mcp-servers/oauth/module-grants.ts';
 import { startServer } from '../../providers/http/loopback-server.ts';
 import { forEachSharedService, overHttp } from '../../support/app.ts';
 import { refusal, runJson } from '../runs/run-calls.ts';
@@ -196,6 +198,48 @@ forEachSharedService(
   },
 );
 
+/** A token store of a host; each of its calls goes through `work`. */
+const vault = (saved: Map<string, string>, work: <T>(name: string, answer: () => T) => Promise<T>): McpTokenStore => {
+  const keyOf = ({ tenantId, serverId }: McpTokenKey) => `${tenantId} ${serverId}`;
+  return {
+    load: (key) => work('load', () => saved.get(keyOf(key)) ?? null),
+    save: (key, value) => work('save', () => void saved.set(keyOf(key), value)),
+    remove: (key) => work('remove', () => void saved.delete(keyOf(key))),
+  };
+};
+
+forEachSharedService(
+  'MCP-33 of several processes with a token store of the host one renews a token, and the database has none',
+  async (open, t) => {
+    const world = await protectedServer(t);
+    world.issuer.expiresIn = 600;
+    const saved = new Map<string, string>();
+    const mcpTokenStore = vault(saved, async (_name, answer) => answer());
+    const first = await open(oauthSetup({ module: { mcpTokenStore } }));
+    const second = await open(oauthSetup({ module: { mcpTokenStore }, folder: first.folder }));
+    await authorized(first.client, world);
+    // Another process dies in the middle of a renewal, and leaves its claim.
+    const serverId = (await get(first.client)).id;
+    const claims = first.store.open().stores(mcpGrantStore);
+    const row = (await claims.place('default', serverId, 1)) ?? assert.fail('it is there now');
+    const dead = { ...row, claimId: 'dead' };
+    assert.ok(await claims.claim(dead, first.clock.now(), first.clock.now() + 60_000));
+    for (const { clock } of [first, second]) clock.setAhead(550_000);
+    for (let round = 0; round < 3; round += 1) {
+      const before = renewals(world.issuer.asked);
+      const looks = await Promise.all([first, second, first, second].map(({ client }) => refresh(client)));
+      for (const { servers } of looks) assert.equal(servers[0]?.state, 'Connected');
+      assert.ok(renewals(world.issuer.asked) - before <= 1, 'each refresh token counts once');
+      world.issuer.endTokens();
+    }
+    assert.ok(renewals(world.issuer.asked) >= 2);
+    assert.doesNotMatch(await first.store.text(), /access-|refresh-/);
+    await first.client.mcpServers.oauthDisconnect({ params });
+    assert.equal((await refresh(second.client)).servers[0]?.state, 'AuthorizationRequired');
+    assert.equal(await claims.find('default', serverId), null);
+  },
+);
+
 overHttp(
   'MCP-33 a module keeps the tokens: they outlive the process, and nothing of them is anywhere else',
   async (open, t) => {
@@ -208,13 +252,7 @@ overHttp(
       if (isBroken) throw new Error('words of the vault');
       return answer();
     };
-    const keyOf = ({ tenantId, serverId }: { tenantId: string; serverId: string }) => `${tenantId} ${serverId}`;
-    const mcpTokenStore = {
-      load: (key: { tenantId: string; serverId: string }) => work('load', () => saved.get(keyOf(key)) ?? null),
-      save: (key: { tenantId: string; serverId: string }, value: string) =>
-        work('save', () => void saved.set(keyOf(key), value)),
-      remove: (key: { tenantId: string; serverId: string }) => work('remove', () => void saved.delete(keyOf(key))),
-    };
+    const mcpTokenStore = vault(saved, work);
     const first = await open(oauthSetup({ module: { mcpTokenStore } }));
     await authorized(first.client, world);
     assert.match([...saved.keys()].join(), /^default [0-9a-f-]{36}$/);

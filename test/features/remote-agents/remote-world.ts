@@ -112,8 +112,11 @@ const completed = 3;
 const canceled = 5;
 const working = 2;
 
-/** Answers `echo TEXT`, streams its answer in two pieces, and works on `wait` until it is canceled. */
-const echo = (heard: string[]): AgentExecutor => {
+/**
+ * Answers `echo TEXT`, streams its answer in two pieces, and works on `wait` until it is canceled. Of `cut` it streams the
+ * second piece once somebody has subscribed again.
+ */
+const echo = (heard: string[], subscribed: Promise<void>): AgentExecutor => {
   const status = (taskId: string, contextId: string, state: number): Wire => ({
     taskId,
     contextId,
@@ -130,7 +133,8 @@ const echo = (heard: string[]): AgentExecutor => {
       bus.publish(AgentEvent.task({ ...task, status: status(taskId, contextId, working).status } as Wire));
       if (text === 'wait') return;
       const pieces = ['echo ', text];
-      for (const [index, piece] of pieces.entries())
+      for (const [index, piece] of pieces.entries()) {
+        if (text === 'cut' && index > 0) await subscribed;
         bus.publish(
           AgentEvent.artifactUpdate({
             taskId,
@@ -141,6 +145,7 @@ const echo = (heard: string[]): AgentExecutor => {
             metadata: undefined,
           } as Wire),
         );
+      }
       bus.publish(AgentEvent.statusUpdate(status(taskId, contextId, completed)));
       bus.finished();
     },
@@ -160,6 +165,8 @@ export interface SdkAgent extends RemoteSide {
 export const sdkAgent = async (t: TestContext, version: '1.0' | '0.3', streaming: boolean): Promise<SdkAgent> => {
   const asked: Wire[] = [];
   const heard: string[] = [];
+  const subscription = version === '1.0' ? 'SubscribeToTask' : 'tasks/resubscribe';
+  const { promise: subscribed, resolve: goOn } = Promise.withResolvers<void>();
   let handle: (body: Wire, context: ServerCallContext) => Promise<Wire>;
   const server = await startServer((request, response) => {
     const send = async (): Promise<void> => {
@@ -178,7 +185,12 @@ export const sdkAgent = async (t: TestContext, version: '1.0' | '0.3', streaming
         return;
       }
       response.writeHead(200, { 'content-type': 'text/event-stream' });
-      for await (const event of answer) response.write(`data: ${JSON.stringify(event)}\n\n`);
+      const isCut = JSON.stringify(message).includes('"cut"');
+      for await (const event of answer) {
+        response.write(`data: ${JSON.stringify(event)}\n\n`);
+        if (isCut && JSON.stringify(event).includes('artifact')) return void setImmediate(() => response.destroy());
+        if (message.method === subscription) goOn();
+      }
       response.end();
     };
     send().catch((error: unknown) => response.writeHead(500).end(String(error)));
@@ -187,7 +199,7 @@ export const sdkAgent = async (t: TestContext, version: '1.0' | '0.3', streaming
   const requests = new DefaultRequestHandler(
     cardOf(`${server.url}/a2a`, { capabilities: { streaming }, securityRequirements: [], extensions: [] }) as Wire,
     new InMemoryTaskStore(),
-    echo(heard),
+    echo(heard, subscribed),
   );
   const transport =
     version === '1.0' ? new JsonRpcTransportHandler(requests) : new LegacyJsonRpcTransportHandler(requests);

@@ -1,5 +1,6 @@
 import assert from 'node:assert/strict';
 import { officialClient, token } from '../openai/openai-client.ts';
+import { tool } from '../runs/run-calls.ts';
 import { bundleTextOf, openText } from './bundle-calls.ts';
 import { replayTest } from './replayed-file.ts';
 
@@ -60,6 +61,57 @@ replayTest(
       instructions: 'Be long.',
     });
     assert.match(JSON.stringify(report), /Be long\.\\n\\nSpeak Greek\./);
+  },
+  'http',
+);
+
+replayTest(
+  'RUN-53 OAI-13 a call that a client tells of is none of the run, although the session keeps it with the turn, and its id is the same',
+  async (open, replays) => {
+    const app = await open({
+      host: { AuthToken: token },
+      token,
+      tools: [tool('look', async () => 'seen now')],
+      script: [
+        { when: { call: 1 }, reply: { toolCalls: [{ name: 'look', arguments: {} }] } },
+        { reply: { text: '{{last}}' } },
+      ],
+      agents: [{ name: 'helper', toolNames: ['look'] }],
+    });
+    const client = officialClient(app);
+    const conversation = (await client.conversations.create({})).id;
+    // The id that the scripted model gives its own call, too.
+    const callId = 'call_1_0';
+    const { output_text } = await client.responses.create({
+      model: 'helper',
+      conversation,
+      input: [
+        { role: 'user', content: 'Look' },
+        { type: 'function_call', call_id: callId, name: 'look', arguments: '{}' },
+        { type: 'function_call_output', call_id: callId, output: 'seen before' },
+        { role: 'user', content: 'Look again' },
+      ],
+    });
+    assert.equal(output_text, 'seen now');
+    const [run] = (await app.client.runs.list({ query: { agentName: 'helper' } })).body;
+    const runId = run?.id ?? '';
+    const bundle = await openText(await bundleTextOf(app.client, runId));
+    for await (const { start, steps, tools } of bundle.runs()) {
+      assert.deepEqual(
+        start.history?.map(({ role }) => role),
+        ['User', 'Assistant', 'Tool'],
+      );
+      assert.equal(start.openResults, null);
+      assert.deepEqual(
+        steps[0]?.answer?.toolCalls.map(({ toolCallId }) => toolCallId),
+        [callId],
+      );
+      assert.deepEqual(
+        tools.map(({ toolCallId, result }) => [toolCallId, result]),
+        [[callId, 'seen now']],
+      );
+    }
+    await replays.identical(app, runId);
   },
   'http',
 );

@@ -36,18 +36,20 @@ export const mcpGrantStore = defineStore(({ db, rows }) => {
   const sealed = (tenantId: string, serverId: string, value: string): string =>
     rows.seal(grants, tenantId, { server_id: serverId, value }).value;
 
+  const find = async (tenantId: string, serverId: string): Promise<StoredGrant | null> => {
+    const row = await db
+      .selectFrom(grants)
+      .selectAll()
+      .where('tenant_id', '=', tenantId)
+      .where('server_id', '=', serverId)
+      .executeTakeFirst();
+    if (row === undefined) return null;
+    const { binding, version, value } = rows.open(grants, tenantId, row);
+    return { tenantId, serverId, binding, version, value };
+  };
+
   return {
-    async find(tenantId: string, serverId: string): Promise<StoredGrant | null> {
-      const row = await db
-        .selectFrom(grants)
-        .selectAll()
-        .where('tenant_id', '=', tenantId)
-        .where('server_id', '=', serverId)
-        .executeTakeFirst();
-      if (row === undefined) return null;
-      const { binding, version, value } = rows.open(grants, tenantId, row);
-      return { tenantId, serverId, binding, version, value };
-    },
+    find,
     async save({ tenantId, serverId, binding, value }: Omit<StoredGrant, 'version'>, updatedAt: number): Promise<void> {
       const changed = { binding, value: sealed(tenantId, serverId, value), updated_at: updatedAt, ...free };
       await db
@@ -59,6 +61,16 @@ export const mcpGrantStore = defineStore(({ db, rows }) => {
             .doUpdateSet((eb) => ({ ...changed, version: eb(`${grants}.version`, '+', 1) })),
         )
         .execute();
+    },
+    /** The row of a grant that is kept elsewhere, for its claims: it has no value of its own. */
+    async place(tenantId: string, serverId: string, updatedAt: number): Promise<StoredGrant | null> {
+      const value = sealed(tenantId, serverId, 'null');
+      await db
+        .insertInto(grants)
+        .values({ tenant_id: tenantId, server_id: serverId, version: 1, binding: '', value, updated_at: updatedAt })
+        .onConflict((conflict) => conflict.columns(['tenant_id', 'server_id']).doNothing())
+        .execute();
+      return find(tenantId, serverId);
     },
     remove: (tenantId: string, serverId: string): Promise<boolean> =>
       deletesRow(db.deleteFrom(grants).where('tenant_id', '=', tenantId).where('server_id', '=', serverId)),

@@ -5,7 +5,9 @@ import { withDeadline } from '../../../engine/tools/index.ts';
 import { OutboundError } from '../../../providers/http/outbound-error.ts';
 import { McpFailure } from '../../../providers/mcp/mcp-failure.ts';
 import { type Grant, type GrantKeeper, type GrantOf, oneRenewal } from './grants.ts';
+import type { McpGrantStore } from './mcp-grants.store.ts';
 import { memoryGrants } from './memory-grants.ts';
+import { inTurn } from './stored-grants.ts';
 
 /** Which server of which tenant tokens are for. */
 export interface McpTokenKey {
@@ -24,8 +26,13 @@ export interface McpTokenStore {
 
 export interface ModuleGrantDeps {
   readonly store: McpTokenStore;
+  /** Rows without tokens, by which the processes of a store agree on who renews one. */
+  readonly claims: Pick<McpGrantStore, 'place' | 'claim' | 'release' | 'remove'>;
   readonly log: Pick<Logger, 'warn'>;
   readonly now: () => number;
+  readonly newId: () => string;
+  /** Longest time that a renewal may take. */
+  readonly renewalMs: number;
 }
 
 interface Kept {
@@ -49,7 +56,7 @@ const readKept = (text: unknown): Kept | null => {
 };
 
 /** Grants in a store of the host's; consents are in the memory of the process that has asked for them. */
-export const moduleGrants = ({ store, log, now }: ModuleGrantDeps): GrantKeeper => {
+export const moduleGrants = ({ store, claims, log, now, newId, renewalMs }: ModuleGrantDeps): GrantKeeper => {
   const { offer, take } = memoryGrants(now);
 
   const asked = async <T>(
@@ -83,7 +90,8 @@ export const moduleGrants = ({ store, log, now }: ModuleGrantDeps): GrantKeeper 
       failed,
     );
 
-  const renewed: GrantKeeper['renew'] = async (of, isOld, ask) => {
+  /** Whoever calls it has the claim. */
+  const renewedAlone: GrantKeeper['renew'] = async (of, isOld, ask) => {
     const grant = await held(of);
     if (grant === null || !isOld(grant)) return grant;
     const next = await ask(grant);
@@ -94,6 +102,23 @@ export const moduleGrants = ({ store, log, now }: ModuleGrantDeps): GrantKeeper 
     else await saved(of, next, unanswered);
     return next;
   };
+  // Its token is looked at twice, and one is saved.
+  const longestMs = 2 * renewalMs + 3 * answerWithinMs;
+  const renewed: GrantKeeper['renew'] = (of, isOld, ask) =>
+    inTurn(longestMs, async () => {
+      const grant = await held(of);
+      if (grant === null || !isOld(grant)) return { grant, isDone: true };
+      const row = await claims.place(of.tenantId, of.serverId, now());
+      // Somebody has forgotten it in between.
+      if (row === null) return { grant, isDone: false };
+      const claim = { ...row, claimId: newId() };
+      if (!(await claims.claim(claim, now(), now() + longestMs))) return { grant, isDone: false };
+      try {
+        return { grant: await renewedAlone(of, isOld, ask), isDone: true };
+      } finally {
+        await claims.release(claim);
+      }
+    });
 
   return {
     ...{ offer, take, held },
@@ -103,6 +128,7 @@ export const moduleGrants = ({ store, log, now }: ModuleGrantDeps): GrantKeeper 
       const kept = await loaded(of, unavailable);
       if (kept === null) return null;
       await asked(of, (signal) => store.remove(keyOf(of), signal), unavailable);
+      await claims.remove(of.tenantId, of.serverId);
       return kept.grant;
     },
     renew: oneRenewal(renewed),

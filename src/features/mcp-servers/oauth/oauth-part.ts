@@ -44,11 +44,11 @@ export const oauthPart = ({
 }: OAuthPartDeps) => {
   const { timeoutMs } = deps;
   const web = oauthWeb({ http, isSafe: (url) => isSafeForCredentials(url, allowPrivate) });
-  const ownKeeper = () =>
-    shared
-      ? storedGrants({ store: storage.stores(mcpGrantStore), now, newId, renewalMs: timeoutMs })
-      : memoryGrants(now);
-  const keeper = tokenStore === null ? ownKeeper() : moduleGrants({ store: tokenStore, log, now });
+  const inTurns = { now, newId, renewalMs: timeoutMs };
+  const grants = storage.stores(mcpGrantStore);
+  const ownKeeper = () => (shared ? storedGrants({ ...inTurns, store: grants }) : memoryGrants(now));
+  const keeper =
+    tokenStore === null ? ownKeeper() : moduleGrants({ ...inTurns, store: tokenStore, claims: grants, log });
   const tokens = createAccessTokens({ keeper, web, secret, timeoutMs, log, now });
 
   return {

@@ -13,6 +13,21 @@ export interface StoredGrantDeps {
 // Another process asks for the tokens meanwhile.
 const lookAgainMs = 100;
 
+/**
+ * Attempts again while another process has it in hand, for so long; then what that one has not replaced by then counts.
+ */
+export const inTurn = async (
+  longestMs: number,
+  attempt: () => Promise<{ readonly grant: Grant | null; readonly isDone: boolean }>,
+): Promise<Grant | null> => {
+  const endsAt = performance.now() + longestMs;
+  for (;;) {
+    const { grant, isDone } = await attempt();
+    if (isDone || performance.now() >= endsAt) return grant;
+    await wait(lookAgainMs);
+  }
+};
+
 const readGrant = ({ value }: Pick<StoredGrant, 'value'>): Grant => JSON.parse(value) as Grant;
 
 /** Grants in the store, for all processes that share it: one of them renews a grant, and the others take what it got. */
@@ -47,22 +62,14 @@ export const storedGrants = ({ store, now, newId, renewalMs }: StoredGrantDeps):
     return { grant: await held(of) };
   };
 
-  const renewed = async (
-    of: GrantOf,
-    isOld: (grant: Grant) => boolean,
-    ask: (grant: Grant) => Promise<Grant | null>,
-  ): Promise<Grant | null> => {
-    const endsAt = performance.now() + 2 * renewalMs;
-    for (;;) {
+  const renewed: GrantKeeper['renew'] = (of, isOld, ask) =>
+    inTurn(2 * renewalMs, async () => {
       const row = await stored(of);
       const grant = row === null ? null : readGrant(row);
-      if (row === null || grant === null || !isOld(grant)) return grant;
+      if (row === null || grant === null || !isOld(grant)) return { grant, isDone: true };
       const done = await claimed(of, row, ask);
-      if (done !== null) return done.grant;
-      if (performance.now() >= endsAt) return grant;
-      await wait(lookAgainMs);
-    }
-  };
+      return done === null ? { grant, isDone: false } : { grant: done.grant, isDone: true };
+    });
 
   return {
     held,

@@ -1,0 +1,40 @@
+import assert from 'node:assert/strict';
+import { test } from 'node:test';
+import { backgroundDiscovery } from '../../../src/features/mcp-servers/background-discovery.ts';
+import { testClock } from '../../support/clock.ts';
+import { eventually } from '../../support/eventually.ts';
+
+test('MCP-12 MCP-13 a round asks whoever is not known to list the same still, and nobody else', async (t) => {
+  const clock = testClock({ stands: true });
+  const later = clock.now() + 3_600_000;
+  const rows = Object.entries({
+    plain: { state: 'Connected', fresh_until: null },
+    fresh: { state: 'Connected', fresh_until: later },
+    lapsed: { state: 'Connected', fresh_until: clock.now() },
+    // It was reached once, and its list would hold; what it said then is of no use now.
+    unreachable: { state: 'Unreachable', fresh_until: later },
+    unauthorized: { state: 'Connected', fresh_until: later },
+    off: { state: 'Unknown', fresh_until: null, enabled: 0 },
+  }).map(([name, more]) => [name, { enabled: 1, ...more, name }] as const);
+  const asked: string[] = [];
+  const looks = backgroundDiscovery({
+    prepare: async () => undefined,
+    table: { rows: new Map(rows) as never },
+    discovery: { look: async ({ name }: { readonly name: string }) => void asked.push(name) } as never,
+    lacks: ({ name }) => name === 'unauthorized',
+    ...{ clock, intervalMs: 300_000, timeoutMs: 1000, now: clock.now },
+    log: { error: ({ error }) => assert.fail(String(error)) },
+  });
+  t.after(() => looks.stop());
+  const due = ['lapsed', 'plain', 'unauthorized', 'unreachable'];
+  looks.start(
+    () => true,
+    () => null,
+  );
+  await eventually('a round', () => asked.length >= due.length || null);
+  assert.deepEqual(asked.splice(0).toSorted(), due);
+  await clock.advance(3_600_000);
+  assert.equal(asked.filter((name) => name === 'plain').length, 12);
+  assert.equal(asked.filter((name) => name === 'fresh').length, 1, 'once it has lapsed');
+  assert.ok(!asked.includes('off'));
+});
