@@ -27,6 +27,7 @@ export const faults = {
   triggers: 'triggers',
   'calls of triggers': 'trigger_calls',
   'spans of agents elsewhere': 'external_spans',
+  'messages of tasks': 'a2a_messages',
 } as const;
 
 export type Fault = keyof typeof faults;

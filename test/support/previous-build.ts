@@ -1,5 +1,5 @@
 import { execFileSync, spawnSync } from 'node:child_process';
-import { existsSync, mkdirSync, mkdtempSync, renameSync, rmSync, symlinkSync } from 'node:fs';
+import { copyFileSync, existsSync, mkdirSync, mkdtempSync, renameSync, rmSync, symlinkSync } from 'node:fs';
 import { join, resolve } from 'node:path';
 import process from 'node:process';
 
@@ -33,6 +33,8 @@ export const previousBuild = (): readonly [command: string, file: string] => {
     execFileSync('tar', ['-xf', archive, '-C', making]);
     rmSync(archive);
     symlinkSync(join(root, 'node_modules'), join(making, 'node_modules'));
+    // It is built with what is installed here. By its own lock it would install that, over the packages of this run.
+    copyFileSync(join(root, 'package-lock.json'), join(making, 'package-lock.json'));
     execFileSync(process.execPath, ['build.mjs', 'bundle'], { cwd: making, stdio: ['ignore', 'ignore', 'inherit'] });
     try {
       renameSync(making, folder);

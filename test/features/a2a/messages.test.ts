@@ -1,9 +1,10 @@
 import assert from 'node:assert/strict';
 import { newId } from '../../../src/core/ids.ts';
-import { defineStore } from '../../../src/db/define-store.ts';
+import type { A2AMessageRow } from '../../../src/db/tables/a2a.ts';
 import { a2aMessageStore } from '../../../src/features/a2a/a2a-messages.store.ts';
 import type { RunAuthorizationRequest } from '../../../src/features/modules/index.ts';
 import { forEachHttpService, overHttp } from '../../support/app.ts';
+import { storedRows } from '../../support/store.ts';
 import { keyFor, message, openA2A, refusalOf, result, rpc, send, type Wire, working } from './a2a-world.ts';
 
 const png = 'iVBORw0KGgoAAAANSUhEUgAAAAEAAAABCAYAAAAfFcSJAAAADUlEQVR42mNk+M9QDwADhgGAWjR9awAAAABJRU5ErkJggg==';
@@ -47,8 +48,6 @@ forEachHttpService('A2A-18 of many messages with one id at once one starts a run
   assert.equal((await app.client.runs.list({})).body.length, 1);
 });
 
-const notes = defineStore(({ db }) => ({ all: () => db.selectFrom('a2a_messages').selectAll().execute() }));
-
 overHttp(
   'A2A-18 a message whose process died before its run was there makes a task after all, and one',
   async (open) => {
@@ -57,7 +56,8 @@ overHttp(
     const { task } = await result(app, 'SendMessage', said);
     // What is left of such a process: a note of a run that never came.
     const storage = app.store.open();
-    const [note = assert.fail('it is noted')] = await storage.stores(notes).all();
+    const [note] = (await storedRows(storage, 'messages of tasks')) as unknown as readonly A2AMessageRow[];
+    assert.ok(note !== undefined);
     assert.ok(await storage.stores(a2aMessageStore).reserve({ ...note, task_id: newId() }, task.id));
     await app.clock.jump(31_000);
     const sent = await Promise.all([result(app, 'SendMessage', said), result(app, 'SendMessage', said)]);
