@@ -102,5 +102,5 @@ export const migrations: readonly Migration[] = [
   { ...externalSpans, checksum: '1d38d2324cd36108' },
   { ...askedRequests, checksum: '63a2998010913850' },
   { ...agentsOfRuns, checksum: 'b53b580c236b5db8' },
-  { ...spansSetAside, checksum: 'e41c7a0d95b2f386' },
+  { ...spansSetAside, checksum: 'dc8e31bcaa60d979' },
 ];
