@@ -6,6 +6,7 @@ import { ConditionFailedError } from '../../src/db/statement.ts';
 import type { Storage } from '../../src/db/storage.ts';
 import { type JobStore, jobStore } from '../../src/features/jobs/index.ts';
 import { deliveryStore } from '../../src/features/webhooks/webhook-deliveries.store.ts';
+import { type DeliveryJobDeps, deliveryJob } from '../../src/features/webhooks/webhook-delivery.job.ts';
 import { type JobHandler, type JobResult, LeaseLostError } from '../../src/scheduler/job-queue.ts';
 import { createJobTelemetry } from '../../src/scheduler/job-telemetry.ts';
 import { createJobWorker, type JobWorkerOptions } from '../../src/scheduler/job-worker.ts';
@@ -288,6 +289,10 @@ forEachDurableStore('JOB-30 an attempt that was lost can write nothing more of i
   const lost = await claim(one, 'one');
   await clock.jump(leaseMs + 1);
   const next = await claim(two, 'two');
+  const deliver = deliveryJob({
+    ...{ write, deliveries, begun: jobs.begun },
+    settings: { enabled: true },
+  } as DeliveryJobDeps);
   // The same process again, which looks like the attempt that it lost but for its number.
   await clock.jump(leaseMs + 1);
   const again = await claim(one, 'one');
@@ -307,6 +312,7 @@ forEachDurableStore('JOB-30 an attempt that was lost can write nothing more of i
     assert.deepEqual(await one.store.cancelRequests([lease]), []);
     await assert.rejects(write([jobs.held(lease)]), ConditionFailedError);
     await assert.rejects(write([jobs.begun(lease)]), ConditionFailedError);
+    await assert.rejects(deliver({ ...next, ...lease }, new AbortController().signal), LeaseLostError);
     const { cancel_requested_at: _at, ...after } = (await jobs.get('a')) ?? assert.fail('it is there');
     const { cancel_requested_at: _before, ...whole } = before ?? assert.fail('it was there');
     assert.deepEqual(after, whole);

@@ -304,6 +304,8 @@ forEachService(
     assert.equal(await statusOf('read'), 'Expired');
     assert.equal(await late('decided'), 'approval-expired');
     assert.equal((await runJson(app.client, 'helper', { message: 'Hi', sessionId: 'overtaken' })).status, 'Completed');
+    // The list of another tenant tells nobody of these.
+    assert.deepEqual((await app.inTenant('other').approvals.list({ query: {} })).body, []);
     app.clock.setBack(hourMs);
     assert.deepEqual(await waiting(), ['listed'], 'it may still be decided');
     await app.clock.jump(hourMs);

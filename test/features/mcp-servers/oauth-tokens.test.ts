@@ -1,4 +1,5 @@
 import assert from 'node:assert/strict';
+import type { Client } from '../../../src/client/client.ts';
 import type { ConfigError } from '../../../src/core/config/index.ts';
 import { mcpGrantStore } from '../../../src/features/mcp-servers/oauth/mcp-grants.store.ts';
 import type { McpTokenKey, McpTokenStore } from '../../../src/features/mcp-servers/oauth/module-grants.ts';
@@ -10,6 +11,22 @@ import { authorized, callback, oauthSetup, params, protectedServer, queryOf, sta
 
 const renewals = (asked: readonly URLSearchParams[]): number =>
   asked.filter((fields) => fields.get('grant_type') === 'refresh_token').length;
+
+/** Both processes ask at once, again and again: each token is renewed by one of them. */
+const renewsOnce = async (
+  { issuer }: Awaited<ReturnType<typeof protectedServer>>,
+  [first, second]: readonly [{ readonly client: Client }, { readonly client: Client }],
+): Promise<void> => {
+  for (let round = 0; round < 3; round += 1) {
+    const before = renewals(issuer.asked);
+    const looks = await Promise.all([first, second, first, second].map(({ client }) => refresh(client)));
+    for (const { servers } of looks) assert.equal(servers[0]?.state, 'Connected');
+    assert.ok(renewals(issuer.asked) - before <= 1, 'each refresh token counts once');
+    // What the server refuses is renewed once, too, whoever is told so first.
+    issuer.endTokens();
+  }
+  assert.ok(renewals(issuer.asked) >= 2);
+};
 
 overHttp('MCP-33 a token is renewed before it ends, once for all who need it', async (open, t) => {
   const world = await protectedServer(t);
@@ -184,15 +201,7 @@ forEachSharedService(
     assert.equal((await refresh(first.client)).servers[0]?.state, 'Connected');
 
     for (const { clock } of new Set([first, second])) clock.setAhead(550_000);
-    for (let round = 0; round < 3; round += 1) {
-      const before = renewals(world.issuer.asked);
-      const looks = await Promise.all([first, second, first, second].map(({ client }) => refresh(client)));
-      for (const { servers } of looks) assert.equal(servers[0]?.state, 'Connected');
-      assert.ok(renewals(world.issuer.asked) - before <= 1, 'each refresh token counts once');
-      // What the server refuses is renewed once, too, whoever is told so first.
-      world.issuer.endTokens();
-    }
-    assert.ok(renewals(world.issuer.asked) >= 2);
+    await renewsOnce(world, [first, second]);
     await first.client.mcpServers.oauthDisconnect({ params });
     assert.equal((await refresh(second.client)).servers[0]?.state, 'AuthorizationRequired');
   },
@@ -225,14 +234,7 @@ forEachSharedService(
     const dead = { ...row, claimId: 'dead' };
     assert.ok(await claims.claim(dead, first.clock.now(), first.clock.now() + 60_000));
     for (const { clock } of [first, second]) clock.setAhead(550_000);
-    for (let round = 0; round < 3; round += 1) {
-      const before = renewals(world.issuer.asked);
-      const looks = await Promise.all([first, second, first, second].map(({ client }) => refresh(client)));
-      for (const { servers } of looks) assert.equal(servers[0]?.state, 'Connected');
-      assert.ok(renewals(world.issuer.asked) - before <= 1, 'each refresh token counts once');
-      world.issuer.endTokens();
-    }
-    assert.ok(renewals(world.issuer.asked) >= 2);
+    await renewsOnce(world, [first, second]);
     assert.doesNotMatch(await first.store.text(), /access-|refresh-/);
     await first.client.mcpServers.oauthDisconnect({ params });
     assert.equal((await refresh(second.client)).servers[0]?.state, 'AuthorizationRequired');
