@@ -4,7 +4,7 @@ import type { ToolDefinition } from '../../../src/engine/tools/tool.ts';
 import { openApp, overHttp } from '../../support/app.ts';
 import { eventually } from '../../support/eventually.ts';
 import { startIssuer } from '../../support/issuer.ts';
-import { keyFor, openMcp, resultOf, stateless, tasksCapability } from './mcp-world.ts';
+import { heldTool, keyFor, openMcp, resultOf, stateless, tasksCapability } from './mcp-world.ts';
 
 const metadataPath = '/mcp/.well-known/oauth-protected-resource';
 
@@ -134,13 +134,18 @@ overHttp(
   async (open) => {
     const model = { provider: 'demo', model: 'adder' };
     const json = { ...model, responseFormat: { kind: 'Json' } };
+    const { tool, letGo } = heldTool();
+    const toolNames = ['hold'];
     const app = await openMcp(open, {
+      tools: [tool],
       agents: [
-        { name: 'adder', model: json },
-        { name: 'teller', model },
+        { name: 'adder', model: json, toolNames },
+        { name: 'teller', model, toolNames },
       ],
-      // Too slow for an answer that nobody waits for.
-      script: [{ reply: { text: '{"sum":8}', chunkSize: 3, delay: '200ms' } }],
+      script: [
+        { when: { tool: 'hold' }, reply: { text: '{"sum":8}' } },
+        { reply: { toolCalls: [{ name: 'hold', arguments: {} }] } },
+      ],
       host: { McpServer: { Agents: ['adder', 'teller'], Tasks: { InlineWait: '0s' } } },
     });
     const token = await keyFor(app, 'outside');
@@ -157,6 +162,7 @@ overHttp(
         return result !== undefined && { output: result.structuredContent['output'] };
       });
     const [adder, teller] = [await ask('adder'), await ask('teller')];
+    letGo();
     const both = async () => [await outputOf(adder), await outputOf(teller)];
     const parsed = { output: { sum: 8 } };
     const text = { output: undefined };
