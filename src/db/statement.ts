@@ -137,16 +137,78 @@ class Parameter {
   }
 }
 
-/** Any write, compiled with its first execution: `build` says which of its values are bound anew each time, by name. */
-export const preparedStatement = <N extends string>(
-  build: (parameter: (name: N) => never) => { compile(): CompiledQuery },
-  { mustChange = false, isRepeatable = false }: Pick<Statement, 'mustChange' | 'isRepeatable'> = {},
-): ((values: Parameters<N>) => Statement) => {
-  let compiled: CompiledQuery | null = null;
+/** Names a value that is bound with each execution. */
+export type BoundLater<N extends string = string> = (name: N) => never;
+
+/** Compiled with its first execution; what it is bound with then comes from `values`, by name. */
+const compiledOnce = <N extends string, O>(
+  build: (parameter: BoundLater<N>) => { compile(): CompiledQuery<O> },
+): ((values: Parameters<N>) => CompiledQuery<O>) => {
+  let compiled: CompiledQuery<O> | null = null;
   return (values) => {
     compiled ??= build((name) => new Parameter(name) as never).compile();
-    const { sql: text, parameters } = compiled;
-    const bound = parameters.map((value) => (value instanceof Parameter ? values[value.name as N] : value));
-    return { sql: text, parameters: bound, mustChange, isRepeatable };
+    const parameters = compiled.parameters.map((value) =>
+      value instanceof Parameter ? values[value.name as N] : value,
+    );
+    return { ...compiled, parameters };
   };
 };
+
+/** Any write, compiled with its first execution: `build` says which of its values are bound anew each time, by name. */
+export const preparedStatement = <N extends string>(
+  build: (parameter: BoundLater<N>) => { compile(): CompiledQuery },
+  { mustChange = false, isRepeatable = false }: Pick<Statement, 'mustChange' | 'isRepeatable'> = {},
+): ((values: Parameters<N>) => Statement) => {
+  const bind = compiledOnce(build);
+  return (values) => {
+    const { sql: text, parameters } = bind(values);
+    return { sql: text, parameters, mustChange, isRepeatable };
+  };
+};
+
+/** A query that is sent often: a server that keeps statements for its sessions reads and plans it once in a while. */
+export interface KeptQuery extends CompiledQuery {
+  readonly isKept?: boolean;
+}
+
+/**
+ * Any statement that gives rows, compiled like `preparedStatement`. For what is asked with nearly every run or job, by a
+ * key or along an index in its order: its plan is made for any values.
+ */
+export const preparedQuery = <N extends string, O>(
+  handle: { readonly db: Kysely<Tables> },
+  build: (parameter: BoundLater<N>) => { compile(): CompiledQuery<O> },
+): ((values: Parameters<N>) => Promise<O[]>) => {
+  const bind = compiledOnce(build);
+  return async (values) => {
+    const query: KeptQuery = { ...bind(values), isKept: true };
+    return (await handle.db.executeQuery<O>(query as CompiledQuery<O>)).rows;
+  };
+};
+
+// Lists as long as what a worker has, and a few choices of lanes.
+const mostShapes = 200;
+
+/** What is made once for each combination of such facts: a statement whose text varies with the length of its lists. */
+export const byShape = <S extends readonly (number | boolean | null)[], T>(
+  make: (...shape: S) => T,
+): ((...shape: S) => T) => {
+  const made = new Map<string, T>();
+  return (...shape) => {
+    const key = shape.join(' ');
+    const found = made.get(key);
+    if (found !== undefined) return found;
+    if (made.size >= mostShapes) made.clear();
+    const one = make(...shape);
+    made.set(key, one);
+    return one;
+  };
+};
+
+/** The values of a list, bound later. */
+export const boundList = (parameter: BoundLater, name: string, length: number): never[] =>
+  Array.from({ length }, (_, index) => parameter(`${name}.${index}`));
+
+/** What `boundList` is bound with. */
+export const listValues = (name: string, values: readonly unknown[]): Readonly<Record<string, unknown>> =>
+  Object.fromEntries(values.map((value, index) => [`${name}.${index}`, value]));

@@ -1,5 +1,6 @@
 import type { CompiledQuery, DatabaseConnection, QueryResult } from 'kysely';
 import type { PoolClient } from 'pg';
+import type { KeptQuery } from '../statement.ts';
 import { translateStoreError } from '../store-failure.ts';
 import { CommitInDoubtError, classifyPostgres, isConflict, isCut } from './failure.ts';
 import type { Answer, Sent } from './pipeline.ts';
@@ -132,10 +133,10 @@ export class PostgresConnection implements DatabaseConnection {
     throw outcome.error;
   }
 
-  async executeQuery<R>({ sql, parameters, query }: CompiledQuery): Promise<QueryResult<R>> {
+  async executeQuery<R>({ sql, parameters, query, isKept = false }: KeptQuery): Promise<QueryResult<R>> {
     for (let attempt = 1; ; attempt += 1)
       try {
-        const [answer] = await this.execute([{ sql, parameters }]);
+        const [answer] = await this.execute([{ sql, parameters, isKept }]);
         return answer === undefined ? { rows: [] } : resultOf(answer);
       } catch (error) {
         // A unit of work is repeated as a whole, by whoever knows its work.

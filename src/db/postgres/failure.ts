@@ -56,7 +56,7 @@ const failures: Readonly<Record<string, StoreFailure>> = {
   '22P05': 'unstorable-text',
   '53100': 'full',
   '25006': 'read-only',
-  // feature_not_supported: a standby has no serializable transactions, and nothing else here is refused so.
+  // feature_not_supported: a standby has no serializable transactions, and but for outdated plans nothing else is refused so.
   '0A000': 'read-only',
   '55P03': 'busy',
   '40': 'conflict',
@@ -85,8 +85,16 @@ const failures: Readonly<Record<string, StoreFailure>> = {
   ENOENT: 'unavailable',
 };
 
+/**
+ * A statement that the server keeps would give other columns than when it was read, since another version has changed the
+ * table. It has a code that means much else (feature_not_supported), and is told apart by where the server raised it.
+ */
+export const isOutdatedPlan = (error: unknown): boolean =>
+  systemCode(error) === '0A000' && (error as { readonly routine?: string }).routine === 'RevalidateCachedQuery';
+
 /** What a driver error means, by its code. */
 export const classifyPostgres = (error: unknown): StoreFailure => {
+  if (isOutdatedPlan(error)) return 'conflict';
   const code = systemCode(error);
   return failures[code] ?? failures[code.slice(0, 3)] ?? failures[code.slice(0, 2)] ?? null;
 };
@@ -97,7 +105,9 @@ const conflicts: ReadonlySet<string> = new Set(['40001', '40P01', '26000']);
 
 /** The transaction has lost against another one: it left nothing behind, and may be repeated. */
 export const isConflict = (error: unknown): boolean =>
-  conflicts.has(systemCode(error)) || (error instanceof Error && error.cause !== undefined && isConflict(error.cause));
+  conflicts.has(systemCode(error)) ||
+  isOutdatedPlan(error) ||
+  (error instanceof Error && error.cause !== undefined && isConflict(error.cause));
 
 // connection_failure, the server's own ends, and what a pooler says of the connection that it has lost.
 const cuts: ReadonlySet<string> = new Set(['08006', '08P01', '57P01', '57P02']);

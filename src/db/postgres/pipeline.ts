@@ -1,5 +1,6 @@
 import pg from 'pg';
 import { systemCode } from '../../core/files/system-code.ts';
+import { isOutdatedPlan } from './failure.ts';
 import { leaveSession, type Naming, type SessionStatements, statementsOf } from './session-statements.ts';
 
 /** What the server answered to one statement. */
@@ -14,6 +15,8 @@ export interface Sent {
   readonly parameters: readonly unknown[];
   /** False: no rows are asked for, which saves a message each way. Default: true. */
   readonly returns?: boolean;
+  /** Whether the server keeps it for the session once it comes again. Default: where no rows are asked for. */
+  readonly isKept?: boolean;
 }
 
 const writes = /^\s*(insert|update|delete|merge)\b|^\s*with\b.*\b(insert\s+into|update|delete\s+from)\b/is;
@@ -99,9 +102,8 @@ class Pipeline extends Base {
     /** What the unnamed statement is: equal ones that follow each other are read once. */
     let unnamed: string | null = null;
     const now = performance.now();
-    for (const [position, { sql, parameters, returns = true }] of this.#statements.entries()) {
-      // What gives rows back could come to give others, when another version has changed the table.
-      const { name, isNew, drops } = returns || this.#kept === null ? once : this.#kept.named(sql, now);
+    for (const [position, { sql, parameters, returns = true, isKept = !returns }] of this.#statements.entries()) {
+      const { name, isNew, drops } = isKept && this.#kept !== null ? this.#kept.named(sql, now) : once;
       if (drops !== null) wire.close({ type: 'S', name: drops });
       if (name === '' ? sql !== unnamed : isNew) wire.parse({ name, text: sql, types: [] });
       if (name === '') unnamed = sql;
@@ -114,8 +116,10 @@ class Pipeline extends Base {
   }
 
   /** From the one that failed on nobody knows what the server has. */
-  failed(): void {
+  failed(error: unknown): void {
     for (const [position, text] of this.#fresh) if (position >= this.completed) this.#kept?.forget(text);
+    const failed = this.#statements[this.completed];
+    if (isOutdatedPlan(error) && failed !== undefined) this.#kept?.forget(failed.sql);
   }
 
   override handleDataRow(message: unknown): void {
@@ -140,7 +144,7 @@ export const sendTogether = (client: pg.ClientBase, statements: readonly Sent[])
         resolve({ answers: Array.isArray(answers) ? answers : [answers] });
         return;
       }
-      pipeline.failed();
+      pipeline.failed(error);
       if (systemCode(error) === unknownStatement) leaveSession(client);
       resolve({ error, at: pipeline.completed });
     });

@@ -1,6 +1,13 @@
 import { type ExpressionBuilder, type SqlBool, sql } from 'kysely';
 import type { StoreHandle } from '../../db/define-store.ts';
-import { preparedStatement } from '../../db/statement.ts';
+import {
+  type BoundLater,
+  boundList,
+  byShape,
+  listValues,
+  preparedQuery,
+  preparedStatement,
+} from '../../db/statement.ts';
 import type { JobRow } from '../../db/tables/jobs.ts';
 import type { Tables } from '../../db/tables.ts';
 import type { JobChoice } from '../../scheduler/job-queue.ts';
@@ -41,54 +48,79 @@ const isLapsed = (eb: JobExpressions, now: number) =>
 const isDue = (eb: JobExpressions, now: number) =>
   eb.and([eb('status', '=', 'Pending'), eb('scheduled_for', '<=', now)]);
 
+/** With what the text of a claim varies: the number as a part of the statement, since plans for any number expect many. */
+type Shape = readonly [most: number, only: number | null, except: number, full: number, isAfter: boolean];
+
+const shapeOf = ({ choice: { only, except, full } }: Claim, most: number, isAfter = false): Shape => [
+  most,
+  only?.length ?? null,
+  except.length,
+  full.length,
+  isAfter,
+];
+
+const choiceValues = ({ choice: { only, except, full } }: Claim) => ({
+  ...listValues('only', only ?? []),
+  ...listValues('except', except),
+  ...listValues('full', full),
+});
+
+const claimValues = (claim: Claim) => {
+  const { owner, now, leaseUntil } = claim;
+  return { owner, now, leaseUntil, ...choiceValues(claim) };
+};
+
+const positionValues = (from: Position | null) =>
+  from === null ? {} : { fromTime: from.scheduledFor, fromId: from.id };
+
+const lineValues = ({ tenantId, rank, lane, line, from }: WaitingLine) => ({
+  ...{ tenantId, rank, lane, line },
+  ...positionValues(from),
+});
+
 /** Jobs that the worker may take, oldest first. */
 const freeJobs = (
   { db }: Pick<StoreHandle, 'db'>,
   isFree: (eb: JobExpressions, now: number) => ReturnType<JobExpressions['and']>,
-  { now, choice: { only, except } }: Claim,
+  parameter: BoundLater,
+  [, only, except]: Shape,
 ) => {
-  let free = db.selectFrom('jobs').where((eb) => isFree(eb, now));
-  if (only !== null) free = free.where('lane', 'in', only);
-  if (except.length > 0) free = free.where('id', 'not in', except);
+  let free = db.selectFrom('jobs').where((eb) => isFree(eb, parameter('now')));
+  if (only !== null) free = free.where('lane', 'in', boundList(parameter, 'only', only));
+  if (except > 0) free = free.where('id', 'not in', boundList(parameter, 'except', except));
   return free.select('id').orderBy('scheduled_for').orderBy('id');
 };
 
-const dueAfter = (storage: StoreHandle, claim: Claim, from: Position | null) =>
-  freeJobs(storage, isDue, claim)
-    .$if(from !== null, (query) =>
-      query.where(sql<SqlBool>`(scheduled_for, id) > (${from?.scheduledFor ?? 0}, ${from?.id ?? ''})`),
+const dueAfter = (storage: StoreHandle, parameter: BoundLater, shape: Shape) => {
+  const [most, , , , isAfter] = shape;
+  return freeJobs(storage, isDue, parameter, shape)
+    .$if(isAfter, (query) =>
+      query.where(sql<SqlBool>`(scheduled_for, id) > (${parameter('fromTime')}, ${parameter('fromId')})`),
     )
-    // The number as a part of the statement, here and below: plans for any number expect many.
-    .limit(sql.lit(claim.limit + 1));
+    .limit(sql.lit(most + 1));
+};
 
-const lapsedJobs = (storage: StoreHandle, claim: Claim) => {
-  const { full } = claim.choice;
-  const free = freeJobs(storage, isLapsed, claim);
-  return full.length > 0 ? free.where('lane', 'not in', full) : free;
+const lapsedJobs = (storage: StoreHandle, parameter: BoundLater, shape: Shape) => {
+  const [most, , , full] = shape;
+  const free = freeJobs(storage, isLapsed, parameter, shape).limit(sql.lit(most));
+  return full > 0 ? free.where('lane', 'not in', boundList(parameter, 'full', full)) : free;
 };
 
 /**
  * Whole columns are compared, and put in order: of the indexes only that of lines has them like this, so that none is
  * chosen which goes over the jobs of others, whatever the database believes about how many there are.
  */
-const dueOfLine = (
-  { db }: StoreHandle,
-  claim: Claim,
-  { tenantId, rank, lane, line, from }: WaitingLine,
-  most: number,
-) => {
-  const { except } = claim.choice;
+const dueOfLine = ({ db }: StoreHandle, parameter: BoundLater, [most, , except]: Shape) => {
+  const line = sql.join((['tenantId', 'rank', 'lane', 'line'] as const).map(parameter));
   let due = db
     .selectFrom('jobs')
     .select('id')
     .where(isWaiting)
     .where(
-      sql<SqlBool>`(tenant_id, rank, lane, line, scheduled_for, id) >= (${tenantId}, ${rank}, ${lane}, ${line}, ${from.scheduledFor}, ${from.id})`,
+      sql<SqlBool>`(tenant_id, rank, lane, line, scheduled_for, id) >= (${line}, ${parameter('fromTime')}, ${parameter('fromId')})`,
     )
-    .where(
-      sql<SqlBool>`(tenant_id, rank, lane, line, scheduled_for) <= (${tenantId}, ${rank}, ${lane}, ${line}, ${claim.now})`,
-    );
-  if (except.length > 0) due = due.where('id', 'not in', except);
+    .where(sql<SqlBool>`(tenant_id, rank, lane, line, scheduled_for) <= (${line}, ${parameter('now')})`);
+  if (except > 0) due = due.where('id', 'not in', boundList(parameter, 'except', except));
   for (const column of ['tenant_id', 'rank', 'lane', 'line', 'scheduled_for', 'id'] as const) due = due.orderBy(column);
   return due.limit(sql.lit(most));
 };
@@ -96,23 +128,21 @@ const dueOfLine = (
 /** A job says why it waits until it is taken, or canceled. */
 export const noWait = { error_code: null, error_message: null } as const;
 
-const takenBy =
-  ({ owner, now, leaseUntil }: Pick<Claim, 'owner' | 'now' | 'leaseUntil'>) =>
-  (eb: JobExpressions) => ({
-    status: 'Leased',
-    lease_owner: owner,
-    lease_until: leaseUntil,
-    attempt: eb('attempt', '+', 1),
-    started_at: eb.fn.coalesce('started_at', eb.val(now)),
-    ...noWait,
-  });
+const takenBy = (parameter: BoundLater<'owner' | 'now' | 'leaseUntil'>) => (eb: JobExpressions) => ({
+  status: 'Leased',
+  lease_owner: parameter('owner'),
+  lease_until: parameter('leaseUntil'),
+  attempt: eb('attempt', '+', 1),
+  started_at: eb.fn.coalesce('started_at', eb.val<number>(parameter('now'))),
+  ...noWait,
+});
 
 /** Takes a job by its key. Compiled once: each job is taken by a statement of its own. */
 const takeOne = ({ db }: StoreHandle, isFree: typeof isDue | typeof isLapsed) =>
   preparedStatement<'id' | 'owner' | 'now' | 'leaseUntil'>((parameter) =>
     db
       .updateTable('jobs')
-      .set(takenBy({ owner: parameter('owner'), now: parameter('now'), leaseUntil: parameter('leaseUntil') }))
+      .set(takenBy(parameter))
       .where('id', '=', parameter('id'))
       // Still: of two that chose the same job, one changes it.
       .where((eb) => isFree(eb, parameter('now')))
@@ -135,20 +165,32 @@ export const chooseThenTake = (storage: StoreHandle): Claims => {
     const rows = await storage.exchange(chosen.map(({ id }) => one({ id, owner, now, leaseUntil })));
     return rows.flat() as JobRow[];
   };
+  const due = byShape((...shape: Shape) =>
+    preparedQuery(storage, (parameter: BoundLater) => dueAfter(storage, parameter, shape)),
+  );
+  const ofLine = byShape((...shape: Shape) =>
+    preparedQuery(storage, (parameter: BoundLater) => dueOfLine(storage, parameter, shape)),
+  );
+  const dead = byShape((...shape: Shape) =>
+    preparedQuery(storage, (parameter: BoundLater) => lapsedJobs(storage, parameter, shape)),
+  );
   return {
     async all(claim, from) {
-      const chosen = await dueAfter(storage, claim, from).execute();
+      const chosen = await due(...shapeOf(claim, claim.limit, from !== null))({
+        ...claimValues(claim),
+        ...positionValues(from),
+      });
       const fits = chosen.length <= claim.limit;
       return { taken: fits ? await take(chosen, claim, takeDue) : [], due: chosen.length };
     },
     async ofLine(claim, line, most) {
-      const chosen = await dueOfLine(storage, claim, line, most).execute();
+      const chosen = await ofLine(...shapeOf(claim, most))({ ...claimValues(claim), ...lineValues(line) });
       return { taken: await take(chosen, claim, takeDue), due: chosen.length };
     },
     async lapsed(claim, most) {
       // Again while others were faster with every one of them: each round is somebody's progress.
       for (;;) {
-        const chosen = await lapsedJobs(storage, claim).limit(most).execute();
+        const chosen = await dead(...shapeOf(claim, most))(claimValues(claim));
         const taken = await take(chosen, claim, takeLapsed);
         if (taken.length > 0 || chosen.length === 0) return taken;
       }
@@ -160,28 +202,33 @@ export const chooseThenTake = (storage: StoreHandle): Claims => {
 export const takeWhatIsLeft = (storage: StoreHandle): Claims => {
   const { db } = storage;
 
-  const take = async (chosen: ReturnType<typeof dueOfLine>, claim: Claim): Promise<JobRow[]> => {
-    const rows = await db
-      .with('chosen', () => chosen.forUpdate().skipLocked())
-      .updateTable('jobs')
-      .from('chosen')
-      .set(takenBy(claim))
-      .whereRef('jobs.id', '=', 'chosen.id')
-      .returningAll('jobs')
-      .execute();
-    return inOrder(rows);
+  const taking = (choose: typeof dueOfLine | typeof lapsedJobs) => {
+    const prepared = byShape((...shape: Shape) =>
+      preparedQuery(storage, (parameter: BoundLater) =>
+        db
+          .with('chosen', () => choose(storage, parameter, shape).forUpdate().skipLocked())
+          .updateTable('jobs')
+          .from('chosen')
+          .set(takenBy(parameter) as never)
+          .whereRef('jobs.id', '=', 'chosen.id')
+          .returningAll('jobs'),
+      ),
+    );
+    return async (claim: Claim, most: number, values: object = {}): Promise<JobRow[]> =>
+      inOrder(await prepared(...shapeOf(claim, most))({ ...claimValues(claim), ...values }));
   };
-  return {
-    async all(claim, from) {
+  const [takeOfLine, takeLapsed] = [taking(dueOfLine), taking(lapsedJobs)];
+  const takeAll = byShape((...shape: Shape) =>
+    preparedQuery(storage, (parameter: BoundLater) =>
       // What does not fit is not locked either: another worker would find less than there is.
-      const rows = await db
-        .with('head', () => dueAfter(storage, claim, from))
+      db
+        .with('head', () => dueAfter(storage, parameter, shape))
         .with('chosen', (cte) =>
           cte
             .selectFrom('jobs')
             .select('jobs.id')
             .where('jobs.id', 'in', (eb) => eb.selectFrom('head').select('head.id'))
-            .where(sql<SqlBool>`(select count(*) from head) <= ${sql.lit(claim.limit)}`)
+            .where(sql<SqlBool>`(select count(*) from head) <= ${sql.lit(shape[0])}`)
             .where('jobs.status', '=', 'Pending')
             .forUpdate()
             .skipLocked(),
@@ -190,24 +237,31 @@ export const takeWhatIsLeft = (storage: StoreHandle): Claims => {
           cte
             .updateTable('jobs')
             .from('chosen')
-            .set(takenBy(claim) as never)
+            .set(takenBy(parameter) as never)
             .whereRef('jobs.id', '=', 'chosen.id')
             .returningAll('jobs'),
         )
         .with('found', (cte) => cte.selectFrom('head').select((eb) => eb.fn.countAll<number | string>().as('due')))
         .selectFrom('found')
         .leftJoin('taken', (join) => join.onTrue())
-        .selectAll()
-        .execute();
+        .selectAll(),
+    ),
+  );
+  return {
+    async all(claim, from) {
+      const rows = await takeAll(...shapeOf(claim, claim.limit, from !== null))({
+        ...claimValues(claim),
+        ...positionValues(from),
+      });
       return {
         taken: inOrder(rows.filter((row) => row.id !== null) as unknown as JobRow[]),
         due: Number(rows[0]?.due ?? 0),
       };
     },
     async ofLine(claim, line, most) {
-      const taken = await take(dueOfLine(storage, claim, line, most), claim);
+      const taken = await takeOfLine(claim, most, lineValues(line));
       return { taken, due: taken.length };
     },
-    lapsed: (claim, most) => take(lapsedJobs(storage, claim).limit(most), claim),
+    lapsed: (claim, most) => takeLapsed(claim, most),
   };
 };

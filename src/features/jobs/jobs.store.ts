@@ -7,6 +7,7 @@ import type { Tables } from '../../db/tables.ts';
 import type { JobLease, JobQueue, QueuedJob } from '../../scheduler/job-queue.ts';
 import { lapsed, noWait } from './job-claims.store.ts';
 import { backInLine, leaseStatements, noLease, outOfReach, shownPayload } from './job-lease.store.ts';
+import { listJobs } from './job-list.store.ts';
 import { takeInTurn } from './job-turns.store.ts';
 
 export interface NewJob
@@ -22,17 +23,6 @@ export interface JobReason {
 /** Why a job may not start before a time (epoch milliseconds), which its row says until it is taken. */
 export interface JobHold extends JobReason {
   readonly until: number;
-}
-
-export interface JobFilter {
-  readonly handlerKey?: string;
-  readonly status?: string;
-  readonly scheduleId?: string;
-  readonly lane?: string;
-  /** Jobs of these keys only where the run of the job is this owner's; null: all. */
-  readonly owned: { readonly ownerId: string; readonly runKeys: readonly string[] } | null;
-  readonly skip: number;
-  readonly take: number;
 }
 
 const reasonOf = (why: JobReason | null) =>
@@ -257,22 +247,7 @@ export const jobStore = defineStore((storage) => {
         .where('tenant_id', '=', tenantId)
         .where('id', '=', id)
         .executeTakeFirst(),
-    /** Newest first. */
-    list(tenantId: string, filter: JobFilter): Promise<readonly JobRow[]> {
-      const { handlerKey, status, scheduleId, lane, owned, skip, take } = filter;
-      let query = storage.db.selectFrom('jobs').selectAll().where('tenant_id', '=', tenantId);
-      if (handlerKey !== undefined) query = query.where('handler_key', '=', handlerKey);
-      if (status !== undefined) query = query.where('status', '=', status);
-      if (scheduleId !== undefined) query = query.where('schedule_id', '=', scheduleId);
-      if (lane !== undefined) query = query.where('lane', '=', lane);
-      if (owned !== null)
-        query = query.where((eb) => {
-          const run = eb.selectFrom('runs').select('runs.id').whereRef('runs.id', '=', 'jobs.id');
-          const isOwn = eb.exists(run.where('runs.owner_id', '=', owned.ownerId));
-          return eb.or([eb('handler_key', 'not in', owned.runKeys), isOwn]);
-        });
-      return query.orderBy('created_at', 'desc').orderBy('id', 'desc').limit(take).offset(skip).execute();
-    },
+    list: listJobs(storage),
     /** Asks the worker that has the job to stop it; false when none has it. The first to ask stands. */
     async requestCancel(id: string, actor: string | null, now: number): Promise<boolean> {
       const rows = await storage.db

@@ -1,5 +1,6 @@
 import { type RawBuilder, type SqlBool, sql } from 'kysely';
 import type { StoreHandle } from '../../db/define-store.ts';
+import { type BoundLater, boundList, byShape, listValues, preparedQuery } from '../../db/statement.ts';
 import type { JobChoice } from '../../scheduler/job-queue.ts';
 import type { Line, Position, WaitingLine } from './waiting-lines.ts';
 
@@ -32,14 +33,16 @@ const mostLines = 50;
 const endOfLane = '~';
 
 /** Looks for lines with waiting jobs: each step goes from one to the next, past all jobs of the first. */
-export const linesThatWait = ({ db }: StoreHandle) => {
+export const linesThatWait = (storage: StoreHandle) => {
+  const { db } = storage;
   const jobs = sql.table('jobs');
+  const compiled = <O>(query: RawBuilder<O>) => ({ compile: () => query.compile(db) });
 
-  const tenantsFrom = async (after: string): Promise<string[]> => {
-    const { rows } = await sql<{ tenant_id: string }>`
+  const tenants = preparedQuery(storage, (parameter: BoundLater<'after'>) =>
+    compiled(sql<{ tenant_id: string }>`
       with recursive tenants (tenant_id) as (
         select * from (
-          select tenant_id from ${jobs} where ${isWaiting} and tenant_id > ${after}
+          select tenant_id from ${jobs} where ${isWaiting} and tenant_id > ${parameter('after')}
           order by tenant_id, rank, lane, line, scheduled_for, id limit 1
         ) as first
         union all
@@ -49,47 +52,80 @@ export const linesThatWait = ({ db }: StoreHandle) => {
           order by job.tenant_id, rank, lane, line, scheduled_for, id limit 1
         ) from tenants where tenants.tenant_id is not null
       )
-      select tenant_id from tenants where tenant_id is not null limit ${sql.lit(mostTenants)}`.execute(db);
-    return rows.map((row) => row.tenant_id);
-  };
+      select tenant_id from tenants where tenant_id is not null limit ${sql.lit(mostTenants)}`),
+  );
+  const tenantsFrom = async (after: string) => (await tenants({ after })).map((row) => row.tenant_id);
 
   // Expressions, not columns: SQLite compares only the first one of columns with an index, and goes over the rest.
-  const linesFrom = async (
-    tenantId: string,
-    after: Pick<Line, 'rank' | 'lane' | 'line'> | null,
-    { only, full }: Pick<JobChoice, 'only' | 'full'>,
-  ) => {
-    const within = (lanes: readonly string[]) => sql`lines.lane in (${sql.join([...lanes])})`;
-    // Of lanes that are not served now one line is enough to know that they are there.
-    const passedOver = [
-      ...(full.length > 0 ? [within(full)] : []),
-      ...(only === null ? [] : [sql`not ${within(only)}`]),
-    ];
-    const end =
-      passedOver.length === 0
-        ? sql`''`
-        : sql`case when ${sql.join(passedOver, sql` or `)} then ${sql.lit(endOfLane)} else '' end`;
-    const beyond = after === null ? sql`` : sql`and (rank, lane, line) > (${after.rank}, ${after.lane}, ${after.line})`;
-    const { rows } = await sql<LineRow>`
+  const lines = byShape((isAfter: boolean, only: number | null, full: number) =>
+    preparedQuery(storage, (parameter: BoundLater) => {
+      const within = (name: string, length: number) =>
+        sql`lines.lane in (${sql.join(boundList(parameter, name, length))})`;
+      // Of lanes that are not served now one line is enough to know that they are there.
+      const passedOver = [
+        ...(full > 0 ? [within('full', full)] : []),
+        ...(only === null ? [] : [sql`not ${within('only', only)}`]),
+      ];
+      const end =
+        passedOver.length === 0
+          ? sql`''`
+          : sql`case when ${sql.join(passedOver, sql` or `)} then ${sql.lit(endOfLane)} else '' end`;
+      const beyond = isAfter
+        ? sql`and (rank, lane, line) > (${sql.join((['rank', 'lane', 'line'] as const).map(parameter))})`
+        : sql``;
+      return compiled(sql<LineRow>`
       with recursive lines (rank, lane, line, scheduled_for, id) as (
         select * from (
           select rank, lane, line, scheduled_for, id from ${jobs}
-          where ${isWaiting} and tenant_id = ${tenantId} ${beyond}
+          where ${isWaiting} and tenant_id = ${parameter('tenantId')} ${beyond}
           order by tenant_id, rank, lane, line, scheduled_for, id limit 1
         ) as first
         union all
         select job.rank, job.lane, job.line, job.scheduled_for, job.id from lines join ${jobs} as job on job.id = (
           select next.id from ${jobs} as next
-          where next.lease_owner is null and next.completed_at is null and next.tenant_id = ${tenantId}
+          where next.lease_owner is null and next.completed_at is null and next.tenant_id = ${parameter('tenantId')}
             and (next.rank, next.lane, next.line) > (lines.rank + 0, lines.lane || '', lines.line || ${end})
           order by next.tenant_id, next.rank, next.lane, next.line, next.scheduled_for, next.id limit 1
         )
       )
-      select * from lines ${only === null ? sql`` : sql`where ${within(only)}`} limit ${sql.lit(mostLines)}`.execute(
-      db,
-    );
-    return rows;
-  };
+      select * from lines ${only === null ? sql`` : sql`where ${within('only', only)}`} limit ${sql.lit(mostLines)}`);
+    }),
+  );
+  const linesFrom = (
+    tenantId: string,
+    after: Pick<Line, 'rank' | 'lane' | 'line'> | null,
+    { only, full }: Pick<JobChoice, 'only' | 'full'>,
+  ) =>
+    lines(
+      after !== null,
+      only?.length ?? null,
+      full.length,
+    )({ tenantId, ...after, ...listValues('only', only ?? []), ...listValues('full', full) });
+
+  const newcomers = byShape((only: number | null, isAfter: boolean, most: number) =>
+    preparedQuery(storage, (parameter: BoundLater) => {
+      let due = db
+        .selectFrom('jobs')
+        .select(['tenant_id', 'rank', 'lane', 'line', 'scheduled_for'])
+        .where('status', '=', 'Pending')
+        .where('scheduled_for', '<=', parameter('now'));
+      if (only !== null) due = due.where('lane', 'in', boundList(parameter, 'only', only));
+      if (isAfter)
+        due = due.where(sql<SqlBool>`(scheduled_for, id) > (${parameter('fromTime')}, ${parameter('fromId')})`);
+      const first = due
+        .orderBy('scheduled_for')
+        .orderBy('id')
+        .limit(sql.lit(most + 1));
+      return db
+        .selectFrom(first.as('newcomers'))
+        .select((eb) => [
+          ...(['tenant_id', 'rank', 'lane', 'line'] as const),
+          eb.fn.min('scheduled_for').as('scheduled_for'),
+          eb.fn.countAll<number | string>().as('count'),
+        ])
+        .groupBy(['tenant_id', 'rank', 'lane', 'line']);
+    }),
+  );
 
   return {
     /** Tenants with waiting jobs, due or not; those after this one are among them in any case. */
@@ -107,26 +143,20 @@ export const linesThatWait = ({ db }: StoreHandle) => {
       const due = rows.filter((row) => row.scheduled_for <= now);
       return { lines: due.map((row) => toLine(tenantId, row)), isPartial };
     },
-    /** Due jobs after this place in the order of time, each as the line that it stands in. Null: there are more. */
+    /** The lines of the due jobs after this place in the order of time, from the first of them in each. Null: there are more. */
     async due(
       from: Position | null,
       now: number,
       only: readonly string[] | null,
       most: number,
     ): Promise<readonly WaitingLine[] | null> {
-      let query = db
-        .selectFrom('jobs')
-        .select(['tenant_id', 'rank', 'lane', 'line', 'scheduled_for', 'id'])
-        .where('status', '=', 'Pending')
-        .where('scheduled_for', '<=', now);
-      if (only !== null) query = query.where('lane', 'in', only);
-      if (from !== null) query = query.where(sql<boolean>`(scheduled_for, id) > (${from.scheduledFor}, ${from.id})`);
-      const rows = await query
-        .orderBy('scheduled_for')
-        .orderBy('id')
-        .limit(sql.lit(most + 1))
-        .execute();
-      return rows.length > most ? null : rows.map((row) => toLine(row.tenant_id, row));
+      const rows = await newcomers(
+        only?.length ?? null,
+        from !== null,
+        most,
+      )({ now, fromTime: from?.scheduledFor, fromId: from?.id, ...listValues('only', only ?? []) });
+      const count = rows.reduce((sum, row) => sum + Number(row.count), 0);
+      return count > most ? null : rows.map((row) => toLine(row.tenant_id, { ...row, id: '' }));
     },
   };
 };

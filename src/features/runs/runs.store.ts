@@ -1,6 +1,6 @@
 import type { ExpressionBuilder } from 'kysely';
 import { defineStore, type StoreOf } from '../../db/define-store.ts';
-import { statementOf, updateStatement } from '../../db/statement.ts';
+import { type BoundLater, preparedQuery, statementOf, updateStatement } from '../../db/statement.ts';
 import type { RunRow, Tables, ToolInvocationRow } from '../../db/tables.ts';
 import type { ChatMessage } from '../../engine/context/index.ts';
 import type { RunInputContext, StoredModelCalls } from '../../engine/record/index.ts';
@@ -65,12 +65,15 @@ export const runStore = defineStore((storage) => {
       .where('run_id', '=', runId)
       .where('tenant_id', '=', tenantId)
       .where('state', '=', 'Settled');
+  const withLog = preparedQuery(storage, (parameter: BoundLater<'tenantId' | 'runId'>) =>
+    runsOf(parameter('tenantId')).selectAll().select(lastOfLog).where('id', '=', parameter('runId')),
+  );
   return {
     list: (tenantId: string, filter: RunFilter): Promise<readonly RunRow[]> => listRuns(storage, tenantId, filter),
     get: (tenantId: string, runId: string): Promise<RunRow | undefined> =>
       runsOf(tenantId).selectAll().where('id', '=', runId).executeTakeFirst(),
     async withLog(tenantId: string, runId: string): Promise<LoggedRun> {
-      const found = await runsOf(tenantId).selectAll().select(lastOfLog).where('id', '=', runId).executeTakeFirst();
+      const [found] = await withLog({ tenantId, runId });
       if (found === undefined) return { row: undefined, lastSequence: -1 };
       const { logged_to: last, ...row } = found;
       return { row, lastSequence: last ?? -1 };

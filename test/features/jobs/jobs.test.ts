@@ -27,6 +27,39 @@ const openFull = async (open: OpenApp) => {
   return { app, gate, executing };
 };
 
+const pages = async (app: TestApp, status: string): Promise<string[]> => {
+  const lines: string[] = [];
+  for (let skip = 0; ; skip = lines.length) {
+    const { body } = await app.client.jobs.list({ query: { status, skip, take: 100 } as never });
+    if (body.length === 0) return lines;
+    for (const { id, createdAt } of body) lines.push(`${createdAt} ${id}`);
+  }
+};
+
+forEachDurableService('JOB-20 of many and of few jobs with a status the newest come first', async (open) => {
+  const { app, gate, executing } = await openFull(open);
+  // More than are sorted: the newest are looked up in their order then.
+  const waiting = await Promise.all(
+    Array.from({ length: 210 }, () => enqueue(app.client, 'helper', { message: 'Hi' })),
+  );
+  const order = await pages(app, 'Pending');
+  assert.equal(order.length, waiting.length);
+  assert.deepEqual(order, order.toSorted().reverse());
+  assert.deepEqual(await listed(app, { status: 'Running' }), [executing]);
+  const canceled = waiting.slice(0, 30);
+  for (const id of canceled) await app.client.jobs.cancel({ params: { id } });
+  const rest = waiting.filter((id) => !canceled.includes(id));
+  const few = await pages(app, 'Pending');
+  assert.equal(few.length, rest.length);
+  assert.deepEqual(few, few.toSorted().reverse());
+  assert.deepEqual(
+    few,
+    order.filter((line) => few.includes(line)),
+  );
+  assert.equal((await pages(app, 'Canceled')).length, canceled.length);
+  gate.open();
+});
+
 forEachService(
   'JOB-20 JOB-21 JOB-22 jobs of queued runs are listed and shown, without what they carry',
   async (open) => {
