@@ -6,18 +6,24 @@ interface Waiting<V> {
 }
 
 /**
- * Reads by a key that are asked for in the same turn of the event loop, in one query of at most `most` keys: on a server
+ * Rows of a tenant that are asked for in the same turn of the event loop, in one query of at most `most` keys: on a server
  * each query is a message there and one back. All who wait for a query hear of its failure.
  */
 export const readTogether = <V>(
   most: number,
-  read: (keys: readonly string[]) => Promise<ReadonlyMap<string, V>>,
-): ((key: string) => Promise<V | undefined>) => {
-  let waiting = new Map<string, Waiting<V>>();
+  read: (tenantId: string, keys: readonly string[]) => Promise<ReadonlyMap<string, V>>,
+): ((tenantId: string, key: string) => Promise<V | undefined>) => {
+  const waiting = new Map<string, Map<string, Waiting<V>>>();
 
-  const answer = async (some: readonly (readonly [string, Waiting<V>])[]): Promise<void> => {
+  const answer = async (
+    tenantId: string,
+    some: readonly (readonly [key: string, waiting: Waiting<V>])[],
+  ): Promise<void> => {
     try {
-      const found = await read(some.map(([key]) => key));
+      const found = await read(
+        tenantId,
+        some.map(([key]) => key),
+      );
       for (const [key, { resolve }] of some) resolve(found.get(key));
     } catch (error) {
       for (const [, { reject }] of some) reject(error);
@@ -25,16 +31,20 @@ export const readTogether = <V>(
   };
   const readAll = (): void => {
     const all = [...waiting];
-    waiting = new Map();
-    for (let at = 0; at < all.length; at += most) void answer(all.slice(at, at + most));
+    waiting.clear();
+    for (const [tenantId, asked] of all) {
+      const keys = [...asked];
+      for (let at = 0; at < keys.length; at += most) void answer(tenantId, keys.slice(at, at + most));
+    }
   };
 
-  return (key) => {
-    const asked = waiting.get(key);
-    if (asked !== undefined) return asked.found;
+  return (tenantId, key) => {
     if (waiting.size === 0) setImmediate(readAll);
+    const ofTenant = waiting.getOrInsertComputed(tenantId, () => new Map());
+    const asked = ofTenant.get(key);
+    if (asked !== undefined) return asked.found;
     const { promise: found, resolve, reject } = Promise.withResolvers<V | undefined>();
-    waiting.set(key, { found, resolve, reject });
+    ofTenant.set(key, { found, resolve, reject });
     return found;
   };
 };

@@ -4,20 +4,34 @@ import { readTogether } from '../../src/db/read-together.ts';
 
 const counting = () => {
   const queries: (readonly string[])[] = [];
-  const one = readTogether(3, async (keys) => {
-    queries.push(keys);
+  const read = readTogether(3, async (tenantId, keys) => {
+    queries.push([tenantId, ...keys]);
     if (keys.includes('bad')) throw new Error('away');
-    return new Map(keys.filter((key) => key !== 'none').map((key) => [key, key.toUpperCase()]));
+    return new Map(keys.filter((key) => key !== 'none').map((key) => [key, `${tenantId} ${key}`]));
   });
-  return { queries, one };
+  return { queries, read, one: (key: string) => read('red', key) };
 };
 
 test('what is asked for in one turn is read by few queries, each key once', async () => {
-  const { queries, one } = counting();
-  assert.deepEqual(await Promise.all(['a', 'b', 'a', 'none', 'c'].map(one)), ['A', 'B', 'A', undefined, 'C']);
-  assert.deepEqual(queries, [['a', 'b', 'none'], ['c']]);
-  assert.equal(await one('a'), 'A');
-  assert.deepEqual(queries.at(-1), ['a'], 'what was read is not kept');
+  const { queries, read, one } = counting();
+  assert.deepEqual(await Promise.all(['a', 'b', 'a', 'none', 'c'].map(one)), [
+    'red a',
+    'red b',
+    'red a',
+    undefined,
+    'red c',
+  ]);
+  assert.deepEqual(queries.splice(0), [
+    ['red', 'a', 'b', 'none'],
+    ['red', 'c'],
+  ]);
+  assert.equal(await one('a'), 'red a');
+  assert.deepEqual(queries.splice(0), [['red', 'a']], 'what was read is not kept');
+  assert.deepEqual(await Promise.all([read('red', 'a'), read('blue', 'a')]), ['red a', 'blue a']);
+  assert.deepEqual(queries, [
+    ['red', 'a'],
+    ['blue', 'a'],
+  ]);
 });
 
 test('a query that fails is told to those who wait for it, and to nobody else', async () => {
@@ -27,5 +41,5 @@ test('a query that fails is told to those who wait for it, and to nobody else', 
     ends.map(({ status }) => status),
     ['rejected', 'rejected', 'rejected', 'fulfilled'],
   );
-  assert.equal(await one('a'), 'A');
+  assert.equal(await one('a'), 'red a');
 });

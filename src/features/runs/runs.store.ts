@@ -78,16 +78,15 @@ export const runStore = defineStore((storage) => {
       .where('state', '=', 'Settled');
   const withLogs = byShape((count: number) =>
     preparedQuery(storage, (parameter: BoundLater) =>
-      storage.db
-        .selectFrom('runs')
+      runsOf(parameter('tenantId'))
         .selectAll()
         .select(lastOfLog)
         .where('id', 'in', boundList(parameter, 'id', count)),
     ),
   );
   // The runs of all jobs that a worker takes at once.
-  const withLog = readTogether(runsTogether, async (ids) => {
-    const rows = await withLogs(ids.length)(listValues('id', ids));
+  const withLog = readTogether(runsTogether, async (tenantId, ids) => {
+    const rows = await withLogs(ids.length)({ tenantId, ...listValues('id', ids) });
     return new Map(rows.map((row) => [row.id, row]));
   });
   return {
@@ -95,8 +94,8 @@ export const runStore = defineStore((storage) => {
     get: (tenantId: string, runId: string): Promise<RunRow | undefined> =>
       runsOf(tenantId).selectAll().where('id', '=', runId).executeTakeFirst(),
     async withLog(tenantId: string, runId: string): Promise<LoggedRun> {
-      const found = await withLog(runId);
-      if (found?.tenant_id !== tenantId) return { row: undefined, lastSequence: -1 };
+      const found = await withLog(tenantId, runId);
+      if (found === undefined) return { row: undefined, lastSequence: -1 };
       const { logged_to: last, ...row } = found;
       return { row, lastSequence: last ?? -1 };
     },
