@@ -18,6 +18,8 @@ export interface StoreHandle {
    * what was committed in the last seconds.
    */
   history<T>(query: { compile(): CompiledQuery<T> }): Promise<readonly T[]>;
+  /** Rows of a short read; what is asked for in the same turn of the event loop is one message to a server. */
+  together(query: CompiledQuery): Promise<readonly unknown[]>;
   /** Several steps, all or nothing: in the transaction that the store is a part of, else in one of their own. */
   atomic<T>(work: (db: Kysely<Tables>) => Promise<T>): Promise<T>;
   /** Writes and reads that nobody comes between, as a transaction of their own; see `SqlDialect.exchange`. */

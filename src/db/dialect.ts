@@ -1,5 +1,6 @@
 import type { CompiledQuery, Dialect, Kysely, KyselyPlugin, RawBuilder } from 'kysely';
 import type { StorePartitions } from './partitions.ts';
+import type { ReadAll } from './read-together.ts';
 import type { Statement } from './statement.ts';
 import type { Tables } from './tables.ts';
 
@@ -106,6 +107,8 @@ export interface SqlDialect {
    * is committed, and holds no snapshot longer than the one query.
    */
   scan(query: CompiledQuery): Promise<readonly unknown[]>;
+  /** Several short reads as one message, each seeing what is committed then; absent where nothing is sent. */
+  readonly readAll?: ReadAll;
   /** A copy that follows the database, for reads by which nothing is decided; absent where there is none. */
   readonly replica?: {
     /** Null: it is away or too far behind. */

@@ -1,50 +1,40 @@
-/** What waits for the next read, each key once. */
-interface Waiting<V> {
-  readonly found: Promise<V | undefined>;
-  resolve(value: V | undefined): void;
-  reject(error: unknown): void;
+import type { CompiledQuery } from 'kysely';
+
+interface Waiting {
+  readonly query: CompiledQuery;
+  readonly resolve: (rows: readonly unknown[]) => void;
+  readonly reject: (error: unknown) => void;
 }
 
+/** Rows of each query, in their order. */
+export type ReadAll = (queries: readonly CompiledQuery[]) => Promise<readonly (readonly unknown[])[]>;
+
+// What is behind these waits no longer than for an answer to all of them.
+const most = 50;
+
 /**
- * Rows of a tenant that are asked for in the same turn of the event loop, in one query of at most `most` keys: on a server
- * each query is a message there and one back. All who wait for a query hear of its failure.
+ * Reads that are asked for in the same turn of the event loop go to the server in one message. Where one of them fails, all
+ * of the message do.
  */
-export const readTogether = <V>(
-  most: number,
-  read: (tenantId: string, keys: readonly string[]) => Promise<ReadonlyMap<string, V>>,
-): ((tenantId: string, key: string) => Promise<V | undefined>) => {
-  const waiting = new Map<string, Map<string, Waiting<V>>>();
+export const readTogether = (readAll: ReadAll): ((query: CompiledQuery) => Promise<readonly unknown[]>) => {
+  let waiting: Waiting[] = [];
 
-  const answer = async (
-    tenantId: string,
-    some: readonly (readonly [key: string, waiting: Waiting<V>])[],
-  ): Promise<void> => {
+  const read = async (some: readonly Waiting[]): Promise<void> => {
     try {
-      const found = await read(
-        tenantId,
-        some.map(([key]) => key),
-      );
-      for (const [key, { resolve }] of some) resolve(found.get(key));
+      const answers = await readAll(some.map(({ query }) => query));
+      for (const [index, { resolve }] of some.entries()) resolve(answers[index] ?? []);
     } catch (error) {
-      for (const [, { reject }] of some) reject(error);
+      for (const { reject } of some) reject(error);
     }
   };
-  const readAll = (): void => {
-    const all = [...waiting];
-    waiting.clear();
-    for (const [tenantId, asked] of all) {
-      const keys = [...asked];
-      for (let at = 0; at < keys.length; at += most) void answer(tenantId, keys.slice(at, at + most));
-    }
+  const send = (): void => {
+    const all = waiting;
+    waiting = [];
+    for (let at = 0; at < all.length; at += most) void read(all.slice(at, at + most));
   };
 
-  return (tenantId, key) => {
-    if (waiting.size === 0) setImmediate(readAll);
-    const ofTenant = waiting.getOrInsertComputed(tenantId, () => new Map());
-    const asked = ofTenant.get(key);
-    if (asked !== undefined) return asked.found;
-    const { promise: found, resolve, reject } = Promise.withResolvers<V | undefined>();
-    ofTenant.set(key, { found, resolve, reject });
-    return found;
+  return (query) => {
+    if (waiting.length === 0) setImmediate(send);
+    return new Promise((resolve, reject) => waiting.push({ query, resolve, reject }));
   };
 };

@@ -171,18 +171,26 @@ export interface KeptQuery extends CompiledQuery {
   readonly isKept?: boolean;
 }
 
+interface QueryHandle {
+  readonly db: Kysely<Tables>;
+  together(query: CompiledQuery): Promise<readonly unknown[]>;
+}
+
 /**
  * Any statement that gives rows, compiled like `preparedStatement`. For what is asked with nearly every run or job, by a
- * key or along an index in its order: its plan is made for any values.
+ * key or along an index in its order: its plan is made for any values. `isTogether`: a read that many ask for in the same
+ * moment.
  */
 export const preparedQuery = <N extends string, O>(
-  handle: { readonly db: Kysely<Tables> },
+  handle: QueryHandle,
   build: (parameter: BoundLater<N>) => { compile(): CompiledQuery<O> },
-): ((values: Parameters<N>) => Promise<O[]>) => {
+  { isTogether = false }: { readonly isTogether?: boolean } = {},
+): ((values: Parameters<N>) => Promise<readonly O[]>) => {
   const bind = compiledOnce(build);
   return async (values) => {
     const query: KeptQuery = { ...bind(values), isKept: true };
-    return (await handle.db.executeQuery<O>(query as CompiledQuery<O>)).rows;
+    const rows = isTogether ? await handle.together(query) : (await handle.db.executeQuery(query)).rows;
+    return rows as readonly O[];
   };
 };
 

@@ -9,6 +9,7 @@ import { CommitQueue } from './commit-queue.ts';
 import { type StoreHandle, type Stores, storesOn } from './define-store.ts';
 import type { SqlDialect } from './dialect.ts';
 import { createProtectedRows } from './protection/protected-rows.ts';
+import { readTogether } from './read-together.ts';
 import { translateStoreError } from './store-failure.ts';
 import type { Tables } from './tables.ts';
 import { doWork, type UnitOfWork } from './unit-of-work.ts';
@@ -92,6 +93,10 @@ export const createStorage = (
     }
   };
   const lines = createWorkLines();
+  const together =
+    dialect.readAll === undefined
+      ? async (query: CompiledQuery) => (await root.executeQuery(query)).rows
+      : readTogether(dialect.readAll);
   const handle: StoreHandle = {
     dialect,
     get db() {
@@ -117,6 +122,14 @@ export const createStorage = (
       refuseInTransaction();
       try {
         return (await dialect.scan(query.compile())) as readonly T[];
+      } catch (error) {
+        throw translateStoreError(dialect.classify, error);
+      }
+    },
+    async together(query) {
+      refuseInTransaction();
+      try {
+        return await together(query);
       } catch (error) {
         throw translateStoreError(dialect.classify, error);
       }

@@ -56,6 +56,7 @@ export const doWork = async <T>(
     // In its transaction.
     history: scan,
     exchange: () => Promise.reject(new Error('An exchange is a transaction of its own, not a part of a unit.')),
+    together: async (query) => (await db.executeQuery(query)).rows,
     atomic: (steps) => steps(db),
     write,
   });

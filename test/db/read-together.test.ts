@@ -1,45 +1,37 @@
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
+import { CompiledQuery } from 'kysely';
 import { readTogether } from '../../src/db/read-together.ts';
 
 const counting = () => {
-  const queries: (readonly string[])[] = [];
-  const read = readTogether(3, async (tenantId, keys) => {
-    queries.push([tenantId, ...keys]);
-    if (keys.includes('bad')) throw new Error('away');
-    return new Map(keys.filter((key) => key !== 'none').map((key) => [key, `${tenantId} ${key}`]));
+  const messages: string[][] = [];
+  const read = readTogether(async (queries) => {
+    const texts = queries.map(({ sql }) => sql);
+    messages.push(texts);
+    if (texts.includes('bad')) throw new Error('away');
+    return texts.map((text) => [`row of ${text}`]);
   });
-  return { queries, read, one: (key: string) => read('red', key) };
+  return { messages, one: (text: string) => read(CompiledQuery.raw(text, [])) };
 };
 
-test('what is asked for in one turn is read by few queries, each key once', async () => {
-  const { queries, read, one } = counting();
-  assert.deepEqual(await Promise.all(['a', 'b', 'a', 'none', 'c'].map(one)), [
-    'red a',
-    'red b',
-    'red a',
-    undefined,
-    'red c',
-  ]);
-  assert.deepEqual(queries.splice(0), [
-    ['red', 'a', 'b', 'none'],
-    ['red', 'c'],
-  ]);
-  assert.equal(await one('a'), 'red a');
-  assert.deepEqual(queries.splice(0), [['red', 'a']], 'what was read is not kept');
-  assert.deepEqual(await Promise.all([read('red', 'a'), read('blue', 'a')]), ['red a', 'blue a']);
-  assert.deepEqual(queries, [
-    ['red', 'a'],
-    ['blue', 'a'],
-  ]);
+test('reads of one turn are one message, and each has its own rows', async () => {
+  const { messages, one } = counting();
+  assert.deepEqual(await Promise.all(['a', 'b', 'a'].map(one)), [['row of a'], ['row of b'], ['row of a']]);
+  assert.deepEqual(await one('c'), ['row of c']);
+  assert.deepEqual(messages.splice(0), [['a', 'b', 'a'], ['c']]);
+  await Promise.all(Array.from({ length: 60 }, (_, index) => one(String(index))));
+  assert.deepEqual(
+    messages.map(({ length }) => length),
+    [50, 10],
+  );
 });
 
-test('a query that fails is told to those who wait for it, and to nobody else', async () => {
+test('a message that fails is told to those who wait for it, and to nobody else', async () => {
   const { one } = counting();
-  const ends = await Promise.allSettled(['a', 'bad', 'b', 'c'].map(one));
+  const ends = await Promise.allSettled(['bad', ...Array.from({ length: 50 }, () => 'a')].map(one));
   assert.deepEqual(
     ends.map(({ status }) => status),
-    ['rejected', 'rejected', 'rejected', 'fulfilled'],
+    [...Array.from({ length: 50 }, () => 'rejected'), 'fulfilled'],
   );
-  assert.equal(await one('a'), 'red a');
+  assert.deepEqual(await one('a'), ['row of a']);
 });

@@ -132,6 +132,11 @@ export const createPostgresDialect = ({
         .getExecutor()
         .provideConnection((connection) => execute(connection as PostgresConnection, mergeDeletes(statements))),
     scan: read,
+    readAll: (queries) =>
+      repeated(
+        () => on(async (connection) => (await connection.execute(queries)).map(({ rows }) => rows)),
+        isAskedAgain,
+      ),
     ...(replica !== null && { replica }),
     async readTime() {
       const [row] = await read({ sql: 'select extract(epoch from clock_timestamp()) * 1000 as now', parameters: [] });

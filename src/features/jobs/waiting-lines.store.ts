@@ -136,7 +136,7 @@ export const linesThatWait = (storage: StoreHandle) => {
     },
     /** Lines of a tenant with a due job; of many the first ones, and those after the given one. */
     async lines(tenantId: string, last: Pick<Line, 'lane' | 'line'>, now: number, choice: JobChoice) {
-      const rows = await linesFrom(tenantId, null, choice);
+      const rows = [...(await linesFrom(tenantId, null, choice))];
       const isPartial = rows.length === mostLines || rows.some(({ lane }) => choice.full.includes(lane));
       const rank = rows.find(({ lane }) => !choice.full.includes(lane))?.rank;
       if (isPartial && rank !== undefined) rows.push(...(await linesFrom(tenantId, { rank, ...last }, choice)));

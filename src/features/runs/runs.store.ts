@@ -1,15 +1,6 @@
 import type { ExpressionBuilder } from 'kysely';
 import { defineStore, type StoreOf } from '../../db/define-store.ts';
-import { readTogether } from '../../db/read-together.ts';
-import {
-  type BoundLater,
-  boundList,
-  byShape,
-  listValues,
-  preparedQuery,
-  statementOf,
-  updateStatement,
-} from '../../db/statement.ts';
+import { type BoundLater, preparedQuery, statementOf, updateStatement } from '../../db/statement.ts';
 import type { RunRow, Tables, ToolInvocationRow } from '../../db/tables.ts';
 import type { ChatMessage } from '../../engine/context/index.ts';
 import type { RunInputContext, StoredModelCalls } from '../../engine/record/index.ts';
@@ -55,8 +46,6 @@ const maxTreeRows = 200;
 
 // Few enough for the parameters that a statement may have.
 const headsPerQuery = 500;
-// A server keeps a statement for each number of them.
-const runsTogether = 20;
 
 /** The number of the last event of a run; null: there is none. */
 const lastOfLog = (eb: ExpressionBuilder<Tables, 'runs'>) =>
@@ -76,25 +65,19 @@ export const runStore = defineStore((storage) => {
       .where('run_id', '=', runId)
       .where('tenant_id', '=', tenantId)
       .where('state', '=', 'Settled');
-  const withLogs = byShape((count: number) =>
-    preparedQuery(storage, (parameter: BoundLater) =>
-      runsOf(parameter('tenantId'))
-        .selectAll()
-        .select(lastOfLog)
-        .where('id', 'in', boundList(parameter, 'id', count)),
-    ),
+  // Asked for with all jobs that a worker takes at once.
+  const withLog = preparedQuery(
+    storage,
+    (parameter: BoundLater<'tenantId' | 'runId'>) =>
+      runsOf(parameter('tenantId')).selectAll().select(lastOfLog).where('id', '=', parameter('runId')),
+    { isTogether: true },
   );
-  // The runs of all jobs that a worker takes at once.
-  const withLog = readTogether(runsTogether, async (tenantId, ids) => {
-    const rows = await withLogs(ids.length)({ tenantId, ...listValues('id', ids) });
-    return new Map(rows.map((row) => [row.id, row]));
-  });
   return {
     list: (tenantId: string, filter: RunFilter): Promise<readonly RunRow[]> => listRuns(storage, tenantId, filter),
     get: (tenantId: string, runId: string): Promise<RunRow | undefined> =>
       runsOf(tenantId).selectAll().where('id', '=', runId).executeTakeFirst(),
     async withLog(tenantId: string, runId: string): Promise<LoggedRun> {
-      const found = await withLog(tenantId, runId);
+      const [found] = await withLog({ tenantId, runId });
       if (found === undefined) return { row: undefined, lastSequence: -1 };
       const { logged_to: last, ...row } = found;
       return { row, lastSequence: last ?? -1 };
