@@ -177,18 +177,18 @@ interface QueryHandle {
 }
 
 /**
- * Any statement that gives rows, compiled like `preparedStatement`. For what is asked with nearly every run or job, by a
- * key or along an index in its order: its plan is made for any values. `isTogether`: a read that many ask for in the same
- * moment.
+ * Any statement that gives rows, compiled like `preparedStatement`, for what is asked with nearly every run or job.
+ * `isKept` (default): it finds its rows by a key or along an index in its order, so that one plan is good for any values.
+ * `isTogether`: a read that many ask for in the same moment.
  */
 export const preparedQuery = <N extends string, O>(
   handle: QueryHandle,
   build: (parameter: BoundLater<N>) => { compile(): CompiledQuery<O> },
-  { isTogether = false }: { readonly isTogether?: boolean } = {},
+  { isKept = true, isTogether = false }: { readonly isKept?: boolean; readonly isTogether?: boolean } = {},
 ): ((values: Parameters<N>) => Promise<readonly O[]>) => {
   const bind = compiledOnce(build);
   return async (values) => {
-    const query: KeptQuery = { ...bind(values), isKept: true };
+    const query: KeptQuery = { ...bind(values), isKept };
     const rows = isTogether ? await handle.together(query) : (await handle.db.executeQuery(query)).rows;
     return rows as readonly O[];
   };

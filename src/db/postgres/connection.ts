@@ -15,6 +15,8 @@ export type SendOutcome =
 export interface Sending {
   /** Before a statement that is a transaction of its own. */
   readonly alone: readonly Sent[];
+  /** The same before statements all of which the server keeps. */
+  readonly kept: readonly Sent[];
   /** Before the first statement of a unit of work. */
   readonly unit: readonly Sent[];
   /** Before statements that are sent as a whole transaction. */
@@ -76,7 +78,8 @@ export class PostgresConnection implements DatabaseConnection {
   /** Executed in their order and answered together; the first that fails is thrown, and what follows it is not executed. */
   async execute(statements: readonly Sent[]): Promise<readonly Answer[]> {
     // Alone a statement is its own transaction, in which the bound on its time is set first.
-    const before = this.#state === 'open' ? [] : this.#state === 'asked for' ? this.#opening : this.#sending.alone;
+    const alone = statements.every(({ isKept }) => isKept === true) ? this.#sending.kept : this.#sending.alone;
+    const before = this.#state === 'open' ? [] : this.#state === 'asked for' ? this.#opening : alone;
     if (this.#state === 'asked for') this.#state = 'open';
     const mark = this.#state === 'open' ? this.#asksMark(statements) : null;
     const answers = await this.#send(mark === null ? [...before, ...statements] : [...before, ...statements, mark]);

@@ -87,6 +87,12 @@ export const createConnections = ({ address, most, commandTimeoutMs, failed }: C
 
   const limit = String(commandTimeoutMs);
   const bound: Sent = { sql: `select set_config('statement_timeout', $1, true)`, parameters: [limit], returns: false };
+  // The server would plan a statement anew for each use where it expects to save a little by the values.
+  const boundOfKept: Sent = {
+    sql: `select set_config('statement_timeout', $1, true), set_config('plan_cache_mode', 'force_generic_plan', true)`,
+    parameters: [limit],
+    returns: false,
+  };
   const idle: Sent = {
     sql: `select set_config('idle_in_transaction_session_timeout', $1, true)`,
     parameters: [String(idleInUnitMs)],
@@ -100,11 +106,18 @@ export const createConnections = ({ address, most, commandTimeoutMs, failed }: C
   const begin = (kind: string): Sent => ({ sql: `begin isolation level ${kind}`, parameters: [], returns: false });
   const writable = {
     alone: [bound],
+    kept: [boundOfKept],
     unit: [begin('serializable'), boundOfUnit],
     group: [begin('read committed'), bound],
   };
+  const onlyReads: Sent = {
+    sql: `select set_config('transaction_read_only', 'on', true)`,
+    parameters: [],
+    returns: false,
+  };
   const readOnly = {
-    alone: [{ sql: `select set_config('transaction_read_only', 'on', true)`, parameters: [], returns: false }, bound],
+    alone: [onlyReads, bound],
+    kept: [onlyReads, boundOfKept],
     unit: [begin('serializable read only'), boundOfUnit],
     group: [begin('read committed read only'), bound],
   };
@@ -143,6 +156,9 @@ export const createConnections = ({ address, most, commandTimeoutMs, failed }: C
   const sending: Sending = {
     get alone() {
       return opening.alone;
+    },
+    get kept() {
+      return opening.kept;
     },
     get unit() {
       return opening.unit;

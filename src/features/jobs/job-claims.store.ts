@@ -149,6 +149,9 @@ const takeOne = ({ db }: StoreHandle, isFree: typeof isDue | typeof isLapsed) =>
       .returningAll(),
   );
 
+// A plan for any statuses would expect a fifth of all jobs to be at work.
+const rarelyAsked = { isKept: false };
+
 const inOrder = (rows: readonly JobRow[]): JobRow[] =>
   rows.toSorted((a, b) => a.scheduled_for - b.scheduled_for || (a.id < b.id ? -1 : 1));
 
@@ -172,7 +175,7 @@ export const chooseThenTake = (storage: StoreHandle): Claims => {
     preparedQuery(storage, (parameter: BoundLater) => dueOfLine(storage, parameter, shape)),
   );
   const dead = byShape((...shape: Shape) =>
-    preparedQuery(storage, (parameter: BoundLater) => lapsedJobs(storage, parameter, shape)),
+    preparedQuery(storage, (parameter: BoundLater) => lapsedJobs(storage, parameter, shape), rarelyAsked),
   );
   return {
     async all(claim, from) {
@@ -202,22 +205,25 @@ export const chooseThenTake = (storage: StoreHandle): Claims => {
 export const takeWhatIsLeft = (storage: StoreHandle): Claims => {
   const { db } = storage;
 
-  const taking = (choose: typeof dueOfLine | typeof lapsedJobs) => {
+  const taking = (choose: typeof dueOfLine | typeof lapsedJobs, options: { readonly isKept?: boolean } = {}) => {
     const prepared = byShape((...shape: Shape) =>
-      preparedQuery(storage, (parameter: BoundLater) =>
-        db
-          .with('chosen', () => choose(storage, parameter, shape).forUpdate().skipLocked())
-          .updateTable('jobs')
-          .from('chosen')
-          .set(takenBy(parameter) as never)
-          .whereRef('jobs.id', '=', 'chosen.id')
-          .returningAll('jobs'),
+      preparedQuery(
+        storage,
+        (parameter: BoundLater) =>
+          db
+            .with('chosen', () => choose(storage, parameter, shape).forUpdate().skipLocked())
+            .updateTable('jobs')
+            .from('chosen')
+            .set(takenBy(parameter) as never)
+            .whereRef('jobs.id', '=', 'chosen.id')
+            .returningAll('jobs'),
+        options,
       ),
     );
     return async (claim: Claim, most: number, values: object = {}): Promise<JobRow[]> =>
       inOrder(await prepared(...shapeOf(claim, most))({ ...claimValues(claim), ...values }));
   };
-  const [takeOfLine, takeLapsed] = [taking(dueOfLine), taking(lapsedJobs)];
+  const [takeOfLine, takeLapsed] = [taking(dueOfLine), taking(lapsedJobs, rarelyAsked)];
   const takeAll = byShape((...shape: Shape) =>
     preparedQuery(storage, (parameter: BoundLater) =>
       // What does not fit is not locked either: another worker would find less than there is.
