@@ -34,16 +34,14 @@ export const lanePattern = '^[a-z0-9][a-z0-9._-]{0,63}$';
 /** The same or nothing. */
 export const givenLanePattern = '^(?:[a-z0-9][a-z0-9._-]{0,63})?$';
 
+export const labelPattern = '^[A-Za-z0-9][A-Za-z0-9._/-]{0,63}$';
+
 /** What people note about a record, such as whose it is. The service reads none of it. */
-export const Labels = Type.Record(
-  Type.String({ pattern: '^[A-Za-z0-9][A-Za-z0-9._/-]{0,63}$' }),
-  Type.String({ maxLength: 256 }),
-  {
-    additionalProperties: false,
-    maxProperties: 8,
-    description: 'Such as `owner`; at most 8, which the service keeps and does not read',
-  },
-);
+export const Labels = Type.Record(Type.String({ pattern: labelPattern }), Type.String({ maxLength: 256 }), {
+  additionalProperties: false,
+  maxProperties: 8,
+  description: 'Such as `owner`; at most 8, which the service keeps and does not read',
+});
 
 /** skip ≥ 0 and take 1..200; out-of-range values are clamped by the operation, never refused. */
 export const pagingQuery = {

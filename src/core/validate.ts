@@ -2,7 +2,14 @@ import type { TSchema } from 'typebox';
 import { Compile } from 'typebox/compile';
 import type { FieldError } from '../contract/errors.ts';
 import { isRecord } from '../contract/record.ts';
-import { givenLanePattern, lanePattern, namePattern, sessionIdPattern, tenantPattern } from '../contract/schema.ts';
+import {
+  givenLanePattern,
+  labelPattern,
+  lanePattern,
+  namePattern,
+  sessionIdPattern,
+  tenantPattern,
+} from '../contract/schema.ts';
 import { createErrorSamples } from './error-samples.ts';
 import { lengthsOf, mostErrors } from './schema-lengths.ts';
 
@@ -67,12 +74,14 @@ const normalizer = (schema: SchemaShape, fromText: boolean): Normalize | null =>
   return null;
 };
 
+const unescaped = (part: string): string => part.replaceAll('~1', '/').replaceAll('~0', '~');
+
 /** JSON pointer to the path form of problems: `/toolNames/2` → `toolNames[2]`. */
 export const memberPath = (pointer: string): string =>
   pointer
     .split('/')
     .slice(1)
-    .map((part) => part.replaceAll('~1', '/').replaceAll('~0', '~'))
+    .map(unescaped)
     .reduce((path, part) => (/^\d+$/.test(part) ? `${path}[${part}]` : path === '' ? part : `${path}.${part}`), '');
 
 interface RawError {
@@ -94,20 +103,33 @@ const formatMessages: Readonly<Record<string, string>> = {
 const patternMessages: Readonly<Record<string, string>> = {
   [namePattern]: 'must be 1 to 128 of A-Z a-z 0-9 . _ -, the first a letter or a digit',
   [sessionIdPattern]: 'must be 1 to 128 of A-Z a-z 0-9 . _ : -',
+  [labelPattern]: 'must be 1 to 64 of A-Z a-z 0-9 . _ / -, the first a letter or a digit',
   [tenantPattern]: 'must be 1 to 64 of A-Z a-z 0-9 . _ -',
   [lanePattern]: 'must be 1 to 64 of a-z 0-9 . _ -, the first a letter or a digit',
   [givenLanePattern]: 'must be 1 to 64 of a-z 0-9 . _ -, the first a letter or a digit',
 };
 
+const unnamedMembers = '/additionalProperties';
+
 const join = (path: string, name: string): string => (path === '' ? name : `${path}.${name}`);
 
-const fieldErrors = (error: RawError): FieldError[] => {
+/** Why a member may not be there: a map has any whose names match a pattern. `schemaPath` leads to the schema of its object. */
+const unknownMember = (schema: TSchema, schemaPath: string): string => {
+  let part: unknown = schema;
+  for (const name of schemaPath.split('/').slice(1))
+    part = isRecord(part) || Array.isArray(part) ? (part as Record<string, unknown>)[unescaped(name)] : undefined;
+  const patterns = isRecord(part) && isRecord(part['patternProperties']) ? Object.keys(part['patternProperties']) : [];
+  const names = patterns.length === 1 ? patternMessages[String(patterns[0])] : undefined;
+  return names === undefined ? 'is not a known field' : `is not an allowed name: it ${names}`;
+};
+
+const fieldErrors = (error: RawError, schema: TSchema): FieldError[] => {
   const path = memberPath(error.instancePath);
   const { params } = error;
   if (error.keyword === 'additionalProperties' && Array.isArray(params['additionalProperties']))
     return params['additionalProperties'].map((name) => ({
       path: join(path, String(name)),
-      message: 'is not a known field',
+      message: unknownMember(schema, error.schemaPath),
     }));
   if (error.keyword === 'required' && Array.isArray(params['requiredProperties']))
     return params['requiredProperties'].map((name) => ({ path: join(path, String(name)), message: 'is required' }));
@@ -118,7 +140,9 @@ const fieldErrors = (error: RawError): FieldError[] => {
     return [{ path, message: patternMessages[String(params['pattern'])] ?? error.message }];
   // Where eight members are unknown, the library has no room left for the error that names them all.
   if (error.keyword === 'boolean')
-    return error.schemaPath.endsWith('/additionalProperties') ? [{ path, message: 'is not a known field' }] : [];
+    return error.schemaPath.endsWith(unnamedMembers)
+      ? [{ path, message: unknownMember(schema, error.schemaPath.slice(0, -unnamedMembers.length)) }]
+      : [];
   return [{ path, message: error.message }];
 };
 
@@ -142,7 +166,7 @@ export const compileChecker = (schema: TSchema, fromText = false) => {
     const { part, inValue } = sampled(value);
     const seen = new Map<string, FieldError>();
     for (const error of compiled.Errors(part) as unknown as RawError[])
-      for (const field of fieldErrors({ ...error, instancePath: inValue(error.instancePath) }))
+      for (const field of fieldErrors({ ...error, instancePath: inValue(error.instancePath) }, schema))
         if (!seen.has(field.path)) seen.set(field.path, field);
     return seen.size > 0 ? [...seen.values()] : [{ path: '', message: 'does not have the expected shape' }];
   };

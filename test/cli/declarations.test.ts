@@ -195,6 +195,9 @@ describe('declarations', () => {
         webhook('twice', ''),
         'kind: RetentionPolicy\ntarget: Everything\n',
         'kind: QuotaRule\nperiod: Daily\nmaxRuns: 1\nlabels: { owner: [me] }\n',
+        'kind: QuotaRule\nperiod: monthly\nagentName: good\nmaxRuns: 1\nlabels: { cost center: me }\n',
+        'kind: EgressPolicy\ntenantId: acme\nallowedProviders: [1]\n',
+        'kind: ApprovalRule\ntoolName: clock_now\nwhen: never\n',
       ].join('---\n'),
     );
     const { code, told, stderr } = await apply(folder, '-f', 'bad.yaml');
@@ -213,7 +216,17 @@ describe('declarations', () => {
       'Webhook 24 : Webhook twice is also declared at bad.yaml:18',
     ]);
     assert.match(errors[5] ?? '', /^RetentionPolicy 31 target: must be one of RunEvents, /);
-    assert.deepEqual(errors.slice(6), ['QuotaRule 36 labels.owner: must be string']);
+    assert.deepEqual(errors.slice(6), [
+      'QuotaRule 36 labels.owner: must be string',
+      'QuotaRule 42 labels.cost center: is not an allowed name: it must be 1 to 64 of A-Z a-z 0-9 . _ / -, the first a letter or a digit',
+      'EgressPolicy 46 allowedProviders[0]: must be string',
+      'ApprovalRule 50 when: is not a known field; those of the kind are agentName, toolName, argumentConditions, labels',
+    ]);
+    assert.deepEqual(
+      told.map(({ name }) => name),
+      ['x', 'Weekly', 'w', 'twice', 'Everything', 'Daily', 'Monthly/good', 'acme', 'clock_now'],
+    );
+    assert.match((await folder.acp(['apply', '-f', 'bad.yaml', '--dry-run'])).stderr, /Nothing would be applied: /);
     assert.equal((await folder.acp(['agents', 'get', 'good'])).code, 4);
     const shown = await folder.acp(['apply', '-f', 'bad.yaml']);
     assert.match(shown.stderr, /error: bad\.yaml:8: period: must be one of Daily, Monthly/);

@@ -73,3 +73,43 @@ test('schedules next refuses an unknown name and a count that is none', async (t
     assert.match(wrong.stderr, /from 1 to 1000/, count);
   }
 });
+
+test('JOB-13 a declaration has the lane that it names, or the one of its key, also in another service', async (t) => {
+  const folder = createFolder(t);
+  const lanes = ['--set', 'Service:Scheduling:LaneByHandlerKey:acp.retention=sweeps'];
+  const { url } = await folder.serve(lanes);
+  const acp = async (...args: string[]) => {
+    const { code, stdout, stderr } = await folder.acp([...args, '--url', url]);
+    assert.equal(code, 0, stderr);
+    return stdout;
+  };
+  const text = (lane: string) =>
+    `kind: Schedule\nname: s\nhandlerKey: acp.retention\ntargetName: "*"\ncron: 0 7 * * *\n${lane}`;
+  const apply = async (lane: string, ...more: string[]) => {
+    folder.write('s.yaml', text(lane));
+    return acp('apply', '-f', 's.yaml', ...more);
+  };
+  // `default` is a lane like any other where the key has one of its own.
+  assert.match(await apply('lane: default\n'), /^created/);
+  const printed = await acp('get', 'Schedule', 's');
+  assert.match(printed, /^lane: default$/m);
+  await acp('schedules', 'delete', 's');
+  folder.write('printed.yaml', printed);
+  assert.match(await acp('apply', '-f', 'printed.yaml'), /^created/);
+  assert.equal(await acp('get', 'Schedule', 's'), printed);
+  // What is left out is what the service puts there, and no more than that has changed.
+  for (const dry of [['--dry-run'], []]) {
+    const lines = (await apply('', '--diff', ...dry)).split('\n');
+    assert.match(lines[0] ?? '', /^updated/);
+    assert.deepEqual(
+      lines.filter((line) => /^[-+]\w/.test(line)),
+      ['-lane: default', '+lane: sweeps'],
+    );
+  }
+  for (const lane of ['', 'lane: sweeps\n']) assert.match(await apply(lane), /^unchanged/);
+  folder.write('s.yaml', text('').replace('0 7', '0 8'));
+  assert.deepEqual(
+    (await acp('apply', '-f', 's.yaml', '--diff')).split('\n').filter((line) => /^[-+]\w/.test(line)),
+    ['-cron: 0 7 * * *', '+cron: 0 8 * * *'],
+  );
+});

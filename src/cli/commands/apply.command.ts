@@ -23,14 +23,16 @@ const actionStyles: Readonly<Record<Outcome['action'], StyleName>> = {
 };
 
 /** Prints outcomes as they come, or keeps them for `--json`. */
-const createReport = async (session: Session, declarations: Declarations, { dryRun, diff }: ApplyOptions) => {
+const createReport = async (session: Session, declarations: Declarations, { dryRun, diff, prune }: ApplyOptions) => {
   const { outcomeDiff } = await import('../declarations/declaration-yaml.ts');
+  // What is pruned may be of any kind.
+  const { kindNames } = await import('../declarations/declaration-kinds.ts');
   const { terminal, globals } = session;
   const { style, noteStyle } = terminal;
   const all = [...declarations.declared.map(({ kind, name }) => ({ kind: kind.kind, name })), ...declarations.faults];
   const widthOf = (words: readonly (string | null)[]): number =>
     Math.max(1, ...words.map((word) => textWidth(safeLine(word ?? '-'))));
-  const kindWidth = widthOf(all.map(({ kind }) => kind));
+  const kindWidth = widthOf(prune === undefined ? all.map(({ kind }) => kind) : kindNames);
   const nameWidth = widthOf(all.map(({ name }) => name));
   const outcomes: Outcome[] = [];
 
@@ -104,13 +106,13 @@ const apply = async (session: Session, { options }: Invocation): Promise<number>
   const { terminal } = session;
   const declarations = await readDeclarations(file, terminal);
   const { declared, faults } = declarations;
-  const report = await createReport(session, declarations, { dryRun, diff });
+  const report = await createReport(session, declarations, { ...(options as ApplyOptions), dryRun, diff });
   const exitCode = (): number => report.outcomes.find((outcome) => outcome.exitCode !== 0)?.exitCode ?? 0;
   for (const fault of faults) await report.add(applying.faultOutcome(fault));
-  if (faults.length > 0 && !dryRun) {
-    await report.end();
-    terminal.note('Nothing was applied: these documents have to be mended first.');
-    return exitCode();
+  if (faults.length > 0) {
+    if (!dryRun) await report.end();
+    terminal.note(`Nothing ${dryRun ? 'would be' : 'was'} applied: these documents have to be mended first.`);
+    if (!dryRun) return exitCode();
   }
   const owner = prune === undefined ? null : pruning.ownerToPrune(prune, declared);
   try {

@@ -84,6 +84,10 @@ const compared = async ({ kind, name, members }: Declaration, find: StoredFinder
   return { stored, change: { before, after }, isSame };
 };
 
+/** What it says once it is saved: with what the service puts in place of what it leaves out. */
+const withSaved = ({ kind }: Declaration, after: Members, saved: Members | null): Members =>
+  saved === null || kind.schema === null ? after : kind.content({ ...saved, ...after });
+
 /** The service knows spellings that mean the same, and leaves what it has alone. */
 const isUnmoved = (stored: Members | null, saved: Members | null): boolean =>
   stored !== null && saved !== null && stored['updatedAt'] === saved['updatedAt'] && stored['id'] === saved['id'];
@@ -97,7 +101,8 @@ const apply = async (client: Client, declaration: Declaration, find: StoredFinde
     const saved = await kind.save(client, members, stored);
     const version = versionOf(saved);
     if (isUnmoved(stored, saved)) return { ...place, action: 'unchanged', version, exitCode: 0 };
-    return { ...place, action: stored === null ? 'created' : 'updated', version, change, exitCode: 0 };
+    const told = { ...change, after: withSaved(declaration, change.after, saved) };
+    return { ...place, action: stored === null ? 'created' : 'updated', version, change: told, exitCode: 0 };
   } catch (error) {
     return refused(declaration, error);
   }
@@ -143,12 +148,14 @@ const previewOne = async (
 ): Promise<Outcome> => {
   try {
     const { stored, change, isSame } = await compared(declaration, find);
-    const isKept = isSame || isUnmoved(stored, await foreseen(client, declaration, agents));
+    const saved = isSame ? null : await foreseen(client, declaration, agents);
+    const isKept = isSame || isUnmoved(stored, saved);
     const action = stored === null ? 'created' : isKept ? 'unchanged' : 'updated';
     const current = stored === null ? null : versionOf(stored);
     const hasVersions = declaration.kind.owner === 'metadata';
     const version = hasVersions ? (current ?? 0) + (isKept ? 0 : 1) : null;
-    return { ...placed(declaration), action, version, ...(isKept ? {} : { change }), exitCode: 0 };
+    const told = { ...change, after: withSaved(declaration, change.after, saved) };
+    return { ...placed(declaration), action, version, ...(isKept ? {} : { change: told }), exitCode: 0 };
   } catch (error) {
     return refused(declaration, error);
   }

@@ -22,6 +22,8 @@ interface KindShape<Body extends object> {
   /** What an omitted member stands for. */
   readonly defaults: Partial<Body>;
   readonly owner: OwnerPlace;
+  /** Member without which it has no name; default `name`. */
+  readonly namedBy?: string;
   /** By which one is told from the others of its kind. */
   nameOf(members: Members): string;
   /** What is stored, as the service answers it; with a name nothing else need be in it. */

@@ -110,6 +110,7 @@ export const declarationKinds: readonly DeclarationKind[] = [
     body: TenantEgressPolicyRequest,
     defaults: { labels: {} },
     owner: 'labels',
+    namedBy: 'tenantId',
     nameOf: ({ tenantId }) => String(tenantId),
     list: egressPolicies,
     save: (client, body, tenantId, query) => client.egressPolicies.save({ params: { tenantId }, query, body }),
@@ -167,7 +168,8 @@ export const declarationKinds: readonly DeclarationKind[] = [
     dependsOn: ['Agent'],
     key: name,
     body: JobScheduleSaveRequest,
-    defaults: { cron: null, timeZone: 'UTC', lane: 'default', payload: null, enabled: true, labels: {} },
+    // The lane has none: the configuration of the service says which one it is.
+    defaults: { cron: null, timeZone: 'UTC', payload: null, enabled: true, labels: {} },
     owner: 'labels',
     nameOf,
     list: schedules,
@@ -222,6 +224,7 @@ export const declarationKinds: readonly DeclarationKind[] = [
     body: QuotaSaveRequest,
     defaults: { agentName: null, maxRuns: null, maxTokens: null, maxCost: null, enabled: true, labels: {} },
     owner: 'labels',
+    namedBy: 'period',
     nameOf: ({ period, agentName }) =>
       typeof agentName === 'string' && agentName !== '' ? `${period}/${agentName}` : String(period),
     list: async (client) => (await client.quotas.list()).body,
@@ -236,6 +239,7 @@ export const declarationKinds: readonly DeclarationKind[] = [
     body: ToolApprovalRuleRequest,
     defaults: { agentName: null, argumentConditions: [], labels: {} },
     owner: 'labels',
+    namedBy: 'toolName',
     // All that it says is its identity: another condition makes another rule.
     nameOf: ({ toolName, agentName, argumentConditions }) => {
       const conditions = conditionsInOrder(argumentConditions);
@@ -259,6 +263,7 @@ export const declarationKinds: readonly DeclarationKind[] = [
     body: RetentionPolicySaveRequest,
     defaults: { maxAgeDays: null, maxRows: null, archive: false, enabled: true, labels: {} },
     owner: 'labels',
+    namedBy: 'target',
     nameOf: ({ target }) => String(target),
     list: async (client) => (await client.retention.list()).body,
     save: (client, body, target, query) => client.retention.save({ params: { target }, query, body }),

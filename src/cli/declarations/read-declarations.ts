@@ -33,6 +33,10 @@ const defaultKind = 'Agent';
 
 const textOrNull = (value: unknown): string | null => (typeof value === 'string' && value !== '' ? value : null);
 
+/** As far as a document that is refused has one. */
+const nameOf = (kind: DeclarationKind, members: Members): string | null =>
+  textOrNull(members[kind.namedBy ?? 'name']) === null ? null : kind.nameOf(members);
+
 /** Of a member that the kind does not have, which it has. */
 const withKnown = ({ path, message }: FieldError, { schema }: DeclarationKind): FieldError => {
   const properties = (schema as { readonly properties?: Readonly<Record<string, unknown>> } | null)?.properties ?? {};
@@ -92,7 +96,7 @@ const read = async (sources: DefinitionSources): Promise<Declarations> => {
     }
     const { members, errors } = checked(kind, rest);
     if (errors.length > 0) {
-      refuse(document, kind.kind, textOrNull(rest['name']), errors);
+      refuse(document, kind.kind, nameOf(kind, members), errors);
       continue;
     }
     const name = kind.nameOf(members);

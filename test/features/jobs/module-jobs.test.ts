@@ -1,6 +1,6 @@
 import assert from 'node:assert/strict';
 import type { ModuleJob, ModuleJobHandler } from '../../../src/features/jobs/index.ts';
-import { forEachDoor, forEachDurableService, forEachService, type OpenApp } from '../../support/app.ts';
+import { forEachDoor, forEachDurableService, forEachService, type OpenApp, type TestApp } from '../../support/app.ts';
 import { Gate } from '../runs/run-calls.ts';
 import { detail, ended, save, trigger } from '../schedules/schedule-world.ts';
 
@@ -111,13 +111,19 @@ forEachService('JOB-37 a module whose items have all failed has failed', async (
   assert.deepEqual([job.status, job.errorCode], ['Failed', 'all-items-failed']);
 });
 
-forEachService('JOB-32 JOB-33 another attempt has all items, with what became of them', async (open) => {
+forEachService('JOB-29 JOB-32 JOB-33 another attempt has all items, with what became of them', async (open) => {
   const attempts: string[][] = [];
+  const starts: (string | null)[] = [];
+  const opened = Promise.withResolvers<TestApp>();
   const { app, id } = await openWith(
     open,
     async (job) => {
       const seen: string[] = [];
       attempts.push(seen);
+      const { client, clock } = await opened.promise;
+      starts.push((await client.jobs.get({ params: { id: job.id } })).body.job.startedAt);
+      // Another attempt begins at another time.
+      await clock.advance(5);
       for await (const item of job.items()) {
         seen.push(`${item.seq} ${item.status}`);
         if (item.status !== 'Pending') continue;
@@ -130,12 +136,14 @@ forEachService('JOB-32 JOB-33 another attempt has all items, with what became of
     ['a', 'b'],
     { Scheduling: { PollInterval: '1s' } },
   );
+  opened.resolve(app);
   const { job } = await ended(app.client, id);
   assert.deepEqual([job.status, job.attempt, job.doneItems], ['Completed', 2, 2]);
   assert.deepEqual(attempts, [
     ['0 Pending', '1 Pending'],
     ['0 Completed', '1 Pending'],
   ]);
+  assert.deepEqual(starts, [job.startedAt, job.startedAt], 'the first lease alone sets the start');
 });
 
 forEachService('JOB-38 what a module throws is in the log, and its class alone in the job', async (open) => {

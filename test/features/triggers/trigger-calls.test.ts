@@ -4,7 +4,7 @@ import { connect } from 'node:net';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { gzipSync } from 'node:zlib';
-import { forEachDurableService, forEachService, overHttp, type TestApp } from '../../support/app.ts';
+import { forEachDoor, forEachDurableService, forEachService, overHttp, type TestApp } from '../../support/app.ts';
 import { getRun, refusal } from '../runs/run-calls.ts';
 import {
   acceptedRun,
@@ -407,6 +407,18 @@ forEachDurableService('TRIGGER-20 a reservation outlives its process; what has l
     (await next.store.stored('calls of triggers')).map((row) => row['call_id']),
     ['evt-2'],
   );
+});
+
+forEachDoor('TRIGGER-20 a clock that was an hour ahead, and is set right, lets no call in twice', async (open) => {
+  const app = await openTriggers(open, { service: noWorker });
+  app.clock.stand();
+  await saveTrigger(app);
+  assert.equal(await outcomeOf(app, { id: 'evt-1' }), '202');
+  app.clock.setAhead(3_600_000);
+  // What has lapsed by the wrong time is looked for.
+  await app.clock.advance(600_000);
+  app.clock.setBack(4_200_000);
+  assert.equal(await outcomeOf(app, { id: 'evt-1' }), '409 trigger-replayed');
 });
 
 forEachDurableService('TRIGGER-20 what cannot be queued reserves nothing', async (open) => {

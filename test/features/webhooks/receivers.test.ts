@@ -3,6 +3,7 @@ import { once } from 'node:events';
 import { type AddressInfo, createServer } from 'node:net';
 import type { TestContext } from 'node:test';
 import { forEachDoor } from '../../support/app.ts';
+import { trail } from '../../support/audit-chain.ts';
 import { eventually } from '../../support/eventually.ts';
 import { runJson } from '../runs/run-calls.ts';
 import { deliveriesOf, get, newest, receiver, save, sendTest, webhookSetup } from './webhook-world.ts';
@@ -78,13 +79,41 @@ forEachDoor('WEBHOOK-28 of an endless answer the status counts, and the rest is 
 forEachDoor('WEBHOOK-27 a redirect is a failed attempt, wherever it leads', async (open, t) => {
   const app = await open(webhookSetup({ RetryDelays: [] }));
   const inside = await receiver(t);
-  const server = await receiver(t, (_request, response) => response.writeHead(301, { location: inside.url }).end());
+  let code = 0;
+  const server = await receiver(t, (_request, response) => response.writeHead(code, { location: inside.url }).end());
   await save(app.client, server.url);
+  for (code of [300, 301, 307, 399]) {
+    const { deliveryId } = await sendTest(app.client);
+    const ended = await newest(app.client, `${code}`, ({ id, status }) => id === deliveryId && status !== 'Pending');
+    assert.deepEqual([ended.status, ended.error, ended.responseCode], ['Failed', 'redirect-refused', code]);
+  }
+  code = 299;
   await sendTest(app.client);
-  const failed = await newest(app.client, 'it has failed', ({ status }) => status === 'Failed');
-  assert.deepEqual([failed.error, failed.responseCode], ['redirect-refused', 301]);
+  await newest(app.client, 'any 2xx is a success', ({ status }) => status === 'Delivered');
   assert.equal(inside.received.length, 0);
 });
+
+forEachDoor(
+  'WEBHOOK-32 WEBHOOK-13 attempts that learn at once that a receiver is gone stop it once',
+  async (open, t) => {
+    const app = await open(webhookSetup({ RetryDelays: [] }, { service: { Scheduling: { MaxConcurrentJobs: 8 } } }));
+    const here: (() => void)[] = [];
+    const server = await receiver(t, (_request, response) => {
+      here.push(() => response.writeHead(410).end());
+      if (here.length === 3) for (const answer of here) answer();
+    });
+    await save(app.client, server.url);
+    await Promise.all([1, 2, 3].map(() => sendTest(app.client)));
+    await eventually('every attempt has come to its end', async () => {
+      const { body } = await app.client.jobs.list({ query: { handlerKey: 'acp.webhook-delivery', status: 'Failed' } });
+      return body.length === 3;
+    });
+    assert.deepEqual(
+      (await trail(app)).filter(({ action }) => action === 'webhook.disable').map(({ after }) => after),
+      [{ enabled: false, disabledReason: 'Gone' }],
+    );
+  },
+);
 
 forEachDoor('WEBHOOK-29 a receiver that is not there is a failed attempt', async (open, t) => {
   const app = await open(webhookSetup({ RetryDelays: [] }));

@@ -209,6 +209,7 @@ forEachDurableService(
     const told = await trail(app);
     assert.ok(!JSON.stringify(told).includes('a-secret-of-sales'));
     assert.deepEqual((await save(app.client, url, { headers: null })).headers, {});
+    assert.deepEqual((await save(app.client, url, { headers: { long: 'x'.repeat(1024) } })).headers, { long: '***' });
   },
 );
 
