@@ -3,7 +3,7 @@ import { overHttp, type TestApp } from '../../support/app.ts';
 import { pattern, secret } from '../guards/guard-world.ts';
 import { saveQuota } from '../quotas/quota-calls.ts';
 import { calls, says } from '../runs/chat-requests.ts';
-import { Gate, tool } from '../runs/run-calls.ts';
+import { followToEnd, Gate, tool } from '../runs/run-calls.ts';
 import { helperSetup, local, token } from './openai-client.ts';
 
 // biome-ignore lint/suspicious/noExplicitAny: answers of many kinds, of which a test asserts on the members that it means.
@@ -253,6 +253,36 @@ overHttp('OAI-27 OAI-36 OAI-37 OAI-41 OAI-44 what is kept, read in pages, and re
     assert.deepEqual(dataOf(await from(events.length - 2)), events.slice(-1));
     for (const after of [events.length, -1]) assert.equal((await from(after)).status, 400);
   });
+
+  await t.test(
+    'OAI-17 OAI-36 a client may close its stream anywhere: the run goes on, and the rest is there',
+    async () => {
+      for (let seen = 0; seen <= 4; seen += 1) {
+        simulator.enqueue({ answer: { text: ['One ', 'two ', 'three.'] } });
+        const gone = new AbortController();
+        const response = await fetch(`${app.url}/v1/responses`, {
+          method: 'POST',
+          signal: gone.signal,
+          headers: { authorization: `Bearer ${token}`, 'content-type': 'application/json' },
+          body: JSON.stringify({ model: 'helper', input: 'Hello', stream: true }),
+        });
+        const runId = response.headers.get('x-run-id') ?? '';
+        let text = '';
+        const decoder = new TextDecoder();
+        const reader = response.body?.getReader();
+        while (reader !== undefined && (text.match(/^data: /gm)?.length ?? 0) < seen)
+          text += decoder.decode((await reader.read()).value, { stream: true });
+        gone.abort();
+        const end = (await followToEnd(app.client, runId)).at(-1);
+        assert.equal(end?.type, 'run.completed', `closed after ${seen} events`);
+        const path = `/responses/resp_${runId.replaceAll('-', '')}`;
+        const all = dataOf(await send(app, `${path}?stream=true`));
+        assert.equal(all.at(-1).response.output[0].content[0].text, 'One two three.');
+        const rest = dataOf(await send(app, `${path}?stream=true&starting_after=${seen}`));
+        assert.deepEqual(rest, all.slice(seen + 1));
+      }
+    },
+  );
 
   await t.test('OAI-37 with a response goes the session of its own, and never that of a conversation', async () => {
     simulator.enqueue(says('One.'), says('Two.'));

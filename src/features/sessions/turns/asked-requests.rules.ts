@@ -43,7 +43,11 @@ export const answerProblems = (row: SessionRequestRow, text: string): readonly s
   if (schema === undefined || answer.action !== 'accept') return [];
   const read = readForeignSchema(schema);
   if ('problem' in read) return [];
-  const check = argumentsChecker(read.schema as Json, { whole: 'content', member: 'field', recursion: 'through-members' });
+  const check = argumentsChecker(read.schema as Json, {
+    whole: 'content',
+    member: 'field',
+    recursion: 'through-members',
+  });
   return check(answer.content).map((problem) => `does not fit what was asked for: ${problem}`);
 };
 
