@@ -2,32 +2,16 @@ import assert from 'node:assert/strict';
 import { overHttp, type TestApp } from '../../support/app.ts';
 import { calls, conversation, says } from '../runs/chat-requests.ts';
 import { helperSetup, local, token } from './openai-client.ts';
-
-type Json = Readonly<Record<string, unknown>>;
+import { type Answer, chat, type Json, respond, send } from './openai-wire.ts';
 
 /* What requests may have, up to their limits and beyond: each rule is one of both doors, since each reads its own. */
 
-const send = async (app: TestApp, path: string, body: Json, headers: Json = {}) => {
-  const response = await fetch(`${app.url}/v1${path}`, {
-    method: 'POST',
-    headers: { authorization: `Bearer ${token}`, 'content-type': 'application/json', ...headers },
-    body: JSON.stringify(body),
-  });
-  return { status: response.status, headers: response.headers, body: (await response.json()) as Json };
-};
-
-type Answer = Awaited<ReturnType<typeof send>>;
-
 const user = (content: unknown): Json => ({ role: 'user', content });
-const chat = (app: TestApp, more: Json, headers: Json = {}): Promise<Answer> =>
-  send(app, '/chat/completions', { model: 'helper', messages: [user('Hello')], ...more }, headers);
-const respond = (app: TestApp, more: Json, headers: Json = {}): Promise<Answer> =>
-  send(app, '/responses', { model: 'helper', input: 'Hello', ...more }, headers);
 
 const doors = [chat, respond];
 
 const told = ({ status, body }: Answer): unknown[] => {
-  const error = (body['error'] ?? {}) as Json;
+  const error = (body?.error ?? {}) as Json;
   return [status, error['code'], error['param']];
 };
 
@@ -180,7 +164,7 @@ overHttp('OAI-7 OAI-8 OAI-9 OAI-10 OAI-25 what a request may have, at both doors
 overHttp('OAI-4 OAI-11 a key is one request of a response, too, and a conflict is not sent again', async (open) => {
   const app = await open(helperSetup());
   app.simulator.enqueue(says('Hi.'), says('Another.'));
-  const key = { 'idempotency-key': 'k1' };
+  const key = { headers: { 'idempotency-key': 'k1' } };
   const first = await respond(app, {}, key);
   const again = await respond(app, {}, key);
   assert.deepEqual([again.status, again.body], [200, first.body]);
@@ -189,7 +173,7 @@ overHttp('OAI-4 OAI-11 a key is one request of a response, too, and a conflict i
   assert.equal(first.headers.has('idempotency-replayed'), false);
   const other = await respond(app, { input: 'Bye' }, key);
   assert.deepEqual(told(other).slice(0, 2), [422, 'idempotency_key_reused']);
-  const streamed = await respond(app, { stream: true }, { 'idempotency-key': 'k2' });
+  const streamed = await respond(app, { stream: true }, { headers: { 'idempotency-key': 'k2' } });
   assert.deepEqual(told(streamed), [400, 'stream_not_possible', 'stream']);
   assert.equal((await app.client.runs.list()).body.length, 1);
 });
