@@ -1,5 +1,6 @@
 import assert from 'node:assert/strict';
 import { overHttp } from '../../support/app.ts';
+import { eventually } from '../../support/eventually.ts';
 import { pattern, secret } from '../guards/guard-world.ts';
 import { saveQuota } from '../quotas/quota-calls.ts';
 import { calls, says } from '../runs/chat-requests.ts';
@@ -123,13 +124,11 @@ overHttp('OAI-4 OAI-16 OAI-32 OAI-38 the status of a run that failed, and who ma
     }),
   );
   const { simulator } = app;
-  const started = async (): Promise<string> => {
-    for (;;) {
+  const started = (): Promise<string> =>
+    eventually('a run whose tool waits', async () => {
       const [run] = (await app.client.runs.list({ query: { status: 'Running' } })).body;
-      if (run !== undefined && gates.length > 0) return run.id;
-      await new Promise((resolve) => setImmediate(resolve));
-    }
-  };
+      return gates.length > 0 ? run?.id : undefined;
+    });
 
   await t.test('OAI-16 OAI-32 what a guard blocked is 422, and has failed where it is kept', async () => {
     for (const door of [chat, respond]) {
