@@ -35,9 +35,11 @@ overHttp('OAI-27 OAI-36 OAI-37 OAI-41 OAI-44 what is kept, read in pages, and re
         const runId = response.headers.get('x-run-id') ?? '';
         let text = '';
         const decoder = new TextDecoder();
-        const reader = response.body?.getReader();
-        while (reader !== undefined && (text.match(/^data: /gm)?.length ?? 0) < seen)
-          text += decoder.decode((await reader.read()).value, { stream: true });
+        if (seen > 0)
+          for await (const bytes of response.body ?? []) {
+            text += decoder.decode(bytes, { stream: true });
+            if ((text.match(/^data: /gm)?.length ?? 0) >= seen) break;
+          }
         gone.abort();
         const end = (await followToEnd(app.client, runId)).at(-1);
         assert.equal(end?.type, 'run.completed', `closed after ${seen} events`);
