@@ -54,7 +54,9 @@ const readCard = async (url: URL, authorization: string | null, http: OutboundHt
   if (status === 401 || status === 403)
     throw new AcpError(
       'remote-agent-failed',
-      `${url.origin} wants a credential: set ${authorizationVariable} to the whole Authorization header.`,
+      authorization === null
+        ? `${url.origin} wants a credential: set ${authorizationVariable} to the whole Authorization header.`
+        : `${url.origin} does not take the credential of ${authorizationVariable}, which is a whole header, such as "Bearer …" (HTTP ${status}).`,
     );
   if (status !== 200) throw new AcpError('remote-agent-failed', `${url.origin} answered with HTTP ${status}.`);
   return parsed(Buffer.from(body).toString('utf8'), url.origin);

@@ -44,6 +44,11 @@ test('A2A-12 acp a2a calls an agent by the address of its card: our own, and any
 
   const refused = await a2a(['card', card], '');
   assert.match(refused.stderr, /wants a credential: set A2A_AUTHORIZATION/);
+  for (const wrong of ['Bearer another', token])
+    assert.match(
+      (await a2a(['card', card], wrong)).stderr,
+      /does not take the credential of A2A_AUTHORIZATION.*HTTP 401/,
+    );
   assert.match((await a2a(['card', 'ftp://nowhere'])).stderr, /none/);
   const lists = await folder.acp(['a2a', 'list', '--json', '--url', url], { env: { ACP_TOKEN: token } });
   assert.deepEqual(JSON.parse(lists.stdout), []);

@@ -126,9 +126,9 @@ test('MCP-38 on a terminal a person is asked value by value, and may decline, or
   await filled.until(/as JSON:\s*$/);
   await filled.press('[1]', 'Enter');
   await filled.until(/a JSON object on one line\.[\s\S]*as JSON:\s*$/);
-  await filled.press('{"name":"Ann"}', 'Enter');
+  await filled.press('{"name":"Ann","seat":"a"}', 'Enter');
   const content = '{"name":"Zoe","age":44,"member":false,"seat":"w","meals":["fish"]}';
-  const told = `Told: {"who":{"action":"accept","content":${content}},"pays":{"action":"accept","content":{"name":"Ann"}}}`;
+  const told = `Told: {"who":{"action":"accept","content":${content}},"pays":{"action":"accept","content":{"name":"Ann","seat":"a"}}}`;
   assert.ok((await filled.until(/ended \d+/)).replaceAll('\n', '').includes(told));
 
   const left = await run('left');

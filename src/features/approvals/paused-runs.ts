@@ -41,7 +41,7 @@ export const createPauseJournal = (deps: PausedRunDeps): PauseJournal => {
       position,
       agent_version: run.plan.agent.version,
       agent_saved_at: storedSavedAt(run.plan.agent),
-      asked: waiting.asked === undefined ? null : askedText(waiting.asked.question.key, waiting.asked.state),
+      asked: waiting.asked === undefined ? null : askedText(waiting.asked.question, waiting.asked.state),
       created_at: now,
     });
 

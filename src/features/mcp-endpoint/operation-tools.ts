@@ -42,6 +42,24 @@ const inputSchema = ({ params, query, body }: Operation): Json => ({
   additionalProperties: false,
 });
 
+/** Throws for an argument that the operation does not have: left out of a call, it would change what is asked for. */
+const checkArguments = ({ params, query, body }: Operation, args: RpcParams): void => {
+  const known = new Set([...Object.keys(membersOf(params)), ...Object.keys(membersOf(query))]);
+  if (body !== undefined) known.add('body');
+  const inBody = membersOf(body);
+  const errors = Object.keys(args)
+    .filter((name) => !known.has(name))
+    .map((path) => ({
+      path,
+      message: Object.hasOwn(inBody, path) ? 'is a member of body, and no argument beside it' : 'is no argument',
+    }));
+  if (body !== undefined && !Object.hasOwn(body, '~optional') && args['body'] === undefined)
+    errors.push({ path: 'body', message: 'is required' });
+  const [first] = errors;
+  if (first !== undefined)
+    throw new AcpError('validation-failed', `${first.path} ${first.message}.`, { details: { errors } });
+};
+
 const holds = ({ principal }: Pick<CallContext, 'principal'>, { operation }: OperationEntry): boolean => {
   if (isForEverybody(operation) || operation.role === null) return true;
   try {
@@ -124,6 +142,7 @@ export const createOperationTools = ({ mode, dispatch }: OperationToolDeps) => {
   const call = async (context: CallContext, entry: OperationEntry, args: RpcParams): Promise<McpToolResult> => {
     const one = incoming(context, entry, args);
     try {
+      checkArguments(entry.operation, args);
       const reply = await dispatch().call(entry, one);
       if ('stream' in reply || 'file' in reply) throw new Error(`The answer of ${entry.id} is none of a tool.`);
       return answered('parts' in reply ? await wholeBody(reply.parts) : (reply as Reply).body);

@@ -61,7 +61,7 @@ export const mcpServerOperations = defineOperations({
     path: '/api/mcp-servers/{name}',
     summary: 'Create or replace an MCP server',
     description:
-      'The whole record is replaced; its id and what was approved of its tools stay. The server is asked for its tools at the next look, or when a refresh asks for one.',
+      'The whole record is replaced, and what the body leaves out has its default again, `pinning` and `effects` too; its id and what was approved of its tools stay. The server is asked for its tools at the next look, or when a refresh asks for one.',
     params: Type.Object({ name: Type.String({ pattern: serverNamePattern }) }),
     query: SaveQuery,
     body: McpServerRequest,

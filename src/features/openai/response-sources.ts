@@ -7,7 +7,7 @@ import type { SessionsFeature } from '../sessions/index.ts';
 import type { ResponseStore } from './responses.store.ts';
 
 export interface ResponseSourceDeps {
-  readonly store: Pick<ResponseStore, 'get' | 'branchRequests'>;
+  readonly store: Pick<ResponseStore, 'get' | 'conversation' | 'branchRequests'>;
   readonly sessions: Pick<SessionsFeature, 'store' | 'access' | 'fork'>;
 }
 
@@ -26,6 +26,16 @@ const notFound = (id: string): AcpError =>
 
 /** Earlier responses, each with the conversation as it was at its end. */
 export const createResponseSources = ({ store, sessions }: ResponseSourceDeps) => ({
+  /** Throws for a conversation that somebody else has reserved. Once it is used its session says whose it is. */
+  async assertMayBegin({ tenantId, principal }: CallContext, conversationId: string): Promise<void> {
+    if (!sessions.access.enabled) return;
+    const [row, session] = await Promise.all([
+      store.conversation(tenantId, conversationId),
+      sessions.store.get(tenantId, conversationId),
+    ]);
+    if (row !== undefined && session === undefined)
+      sessions.access.assertMayRun(principal, conversationId, row.owner_id);
+  },
   async find({ tenantId, principal }: CallContext, id: string): Promise<ResponseSource> {
     const row = await store.get(tenantId, id);
     const session = row === undefined ? undefined : await sessions.store.get(tenantId, row.session_id);

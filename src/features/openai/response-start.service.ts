@@ -132,6 +132,7 @@ export const responseStart = (deps: ResponseStartDeps): Pick<Handlers<typeof res
         details: { errors: [{ path: 'input', message: 'has the result of a call that is not known' }] },
       });
     const agentName = await agentNamed(body, (name) => deps.agentExists(context.tenantId, name));
+    if (conversationId !== null) await sources.assertMayBegin(context, conversationId);
     return {
       input,
       adjustment,

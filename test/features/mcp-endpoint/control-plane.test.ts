@@ -50,6 +50,30 @@ forEachHttpService(
       await stateless(app, 'tools/call', { name: 'runs_start', arguments: { name: 'made', body: { message: 'Hi' } } }),
     );
     assert.equal((run['structuredContent'] as { output: string }).output, 'Hello.');
+    // What a tool does not know would otherwise be left out of what is asked for: a filter, or that nothing is to be saved.
+    for (const [name, args, path, message] of [
+      ['runs_list', { agentname: 'made' }, 'agentname', 'is no argument'],
+      [
+        'mcpServers_save',
+        { name: 'later', dry_run: true, body: { endpoint: 'https://example.com' } },
+        'dry_run',
+        'is no argument',
+      ],
+      [
+        'runs_start',
+        { name: 'made', message: 'Hi', body: {} },
+        'message',
+        'is a member of body, and no argument beside it',
+      ],
+      ['runs_start', { name: 'made' }, 'body', 'is required'],
+      ['runs_list', { body: {} }, 'body', 'is no argument'],
+    ] as const) {
+      const told = resultOf(await stateless(app, 'tools/call', { name, arguments: args }));
+      const { code, errors } = told['structuredContent'] as { code: string; errors: unknown[] };
+      assert.deepEqual([told['isError'], code, errors], [true, 'validation-failed', [{ path, message }]], name);
+    }
+    assert.deepEqual((await app.client.mcpServers.list()).body, []);
+    assert.equal((await app.client.runs.list()).body.length, 1);
   },
 );
 

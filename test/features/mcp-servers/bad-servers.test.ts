@@ -158,3 +158,50 @@ forEachDoor('MCP-20 what is hidden in a description or a result is written out',
   await app.createAgent({ name: 'helper', toolNames: ['weather_look'] });
   assert.equal((await runJson(app.client, 'helper', 'Hi')).output, 'x\\u{2066}y');
 });
+
+test('MCP-41 TOOL-9 a call that is never answered, without end, or from elsewhere is made once, and its run goes on', async (t) => {
+  const service = { Egress: { AllowPrivateNetworkTargets: true }, Tools: { DefaultTimeout: '400ms' } };
+  const app = await openApp(t, 'in process', mcpSetup({ service, script: callsTool('weather_look') }));
+  const elsewhere = await rawServer(t, withTools([tool('look')]));
+  const server = await rawServer(t, withTools([tool('look')]));
+  await connected(app.client, server.endpoint, { requiresApproval: false });
+  await app.createAgent({ name: 'helper', toolNames: ['weather_look'] });
+  const chunk = ' '.repeat(1_048_576);
+  let written = 0;
+  const endless = (response: ServerResponse): void => {
+    response.writeHead(200, { 'content-type': 'application/json' });
+    const more = (): void => {
+      if (response.socket?.destroyed !== false || written >= 100) return void response.end();
+      written += 1;
+      response.write(chunk, more);
+    };
+    more();
+  };
+  const other = '{"jsonrpc":"2.0","id":"another","result":{"content":[{"type":"text","text":"of another call"}]}}';
+  for (const [raw, told] of [
+    [() => undefined, /did not answer within 400 ms/],
+    [
+      (response: ServerResponse) =>
+        void response.writeHead(200, { 'content-type': 'text/event-stream' }).write(':\n\n'),
+      /did not answer within 400 ms/,
+    ],
+    [endless, /^Tool failed: weather (?:gave no valid answer|did not answer)$|did not answer within/],
+    [
+      (response: ServerResponse) => void response.writeHead(200, { 'content-type': 'application/json' }).end(other),
+      /^Tool failed: weather gave no valid answer$/,
+    ],
+    [
+      (response: ServerResponse) => void response.writeHead(307, { location: elsewhere.endpoint }).end(),
+      /^Tool failed: weather answered 307$/,
+    ],
+  ] as const) {
+    server.answer(withTools([tool('look')], { raw }));
+    const before = server.asked.filter(({ method }) => method === 'tools/call').length;
+    const { output, status } = await runJson(app.client, 'helper', 'Hi');
+    assert.match(output ?? '', told);
+    assert.equal(status, 'Completed');
+    assert.equal(server.asked.filter(({ method }) => method === 'tools/call').length, before + 1);
+  }
+  assert.ok(written < 100);
+  assert.deepEqual(elsewhere.asked, []);
+});

@@ -1,8 +1,8 @@
-import { AcpError, type ErrorCode, invalidField } from '../../../contract/errors.ts';
+import { AcpError, type ErrorCode } from '../../../contract/errors.ts';
 import type { AgentRunRequest } from '../../../contract/run-request.ts';
 import type { ToolApprovalDecision } from '../../../contract/tool-approval.ts';
 import type { SessionRequestRow } from '../../../db/tables/approvals.ts';
-import { isQuestionAnswer } from './asked-requests.rules.ts';
+import { answerProblems } from './asked-requests.rules.ts';
 
 /** What a run request answers of the open requests of its session. */
 export type Answers = Pick<AgentRunRequest, 'approvals' | 'toolResults'>;
@@ -14,6 +14,11 @@ export const hasAnswers = ({ approvals: decisions, toolResults }: Answers): bool
 
 const refuse = (code: ErrorCode, message: string, path: string): AcpError =>
   new AcpError(code, message, { details: { errors: [{ path, message }] } });
+
+const invalidResult = (path: string, problems: readonly string[]): AcpError =>
+  new AcpError('validation-failed', `${path} ${problems[0]}.`, {
+    details: { errors: problems.map((message) => ({ path, message })) },
+  });
 
 /** Of equal ids the open one counts: models repeat the ids of their calls. */
 const byId = (rows: readonly SessionRequestRow[], kind: string, id: string): SessionRequestRow | undefined => {
@@ -45,11 +50,8 @@ const checkResults = (
     const path = `toolResults[${index}].callId`;
     if (row === undefined) throw refuse('tool-call-unknown', `The call "${callId}" is not known.`, path);
     if (!isOpen(row)) throw refuse('tool-call-answered', `The call "${callId}" is answered.`, path);
-    if (row.asked !== null && typeof result === 'string' && !isQuestionAnswer(result))
-      throw invalidField(
-        `toolResults[${index}].result`,
-        'must be {"action":"accept","content":{…}} as text, or the same with decline or cancel',
-      );
+    const problems = row.asked !== null && typeof result === 'string' ? answerProblems(row, result) : [];
+    if (problems.length > 0) throw invalidResult(`toolResults[${index}].result`, problems);
   }
   const answeredIds = new Set(results.map(({ callId }) => callId));
   const missing = rows.find((row) => isOpen(row) && row.kind === 'ClientTool' && !answeredIds.has(row.id));
