@@ -125,8 +125,6 @@ export interface SqlDialect {
   classify(error: unknown): StoreFailure;
   /** A read can lock what it meets and pass over what others have locked (`for update skip locked`). */
   readonly readsPastLocks: boolean;
-  /** The planner knows which values of a column are rare. */
-  readonly knowsFrequencies: boolean;
   /**
    * Whether a transaction failed, by an error or the cause of one, because of another one at the same time, so that its work is to be done again; absent
    * where there is one writer.

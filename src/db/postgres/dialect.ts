@@ -152,7 +152,6 @@ export const createPostgresDialect = ({
     },
     classify: classifyPostgres,
     readsPastLocks: true,
-    knowsFrequencies: true,
     isConflict,
     isCut,
     // A standby that stays one is no outage: what is not recorded there goes on.

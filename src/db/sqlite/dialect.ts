@@ -115,7 +115,6 @@ export const createSqliteDialect = (
       mutex.run(() => void raw.pragma(`user_version = ${numberOf('user_version')}`)),
     classify: classifySqlite,
     readsPastLocks: false,
-    knowsFrequencies: false,
     async describeSelectivity(db, indexes) {
       // On the schema alone it only makes the table of statistics; a second time it reads what stands in it.
       await sql`analyze sqlite_schema`.execute(db);
