@@ -9,7 +9,7 @@ import { createInterface } from 'node:readline';
 import { type TestContext, test } from 'node:test';
 import { parse } from 'yaml';
 import { call } from '../e2e/wire.ts';
-import { eventually } from '../support/eventually.ts';
+import { eventually, processMs } from '../support/eventually.ts';
 import { createDatabase } from '../support/postgres-server.ts';
 import { program } from '../support/program.ts';
 import { skip as noServer } from './members.ts';
@@ -119,10 +119,14 @@ const startContained = async (t: TestContext, { configuration, writable, variabl
     said += `${line}\n`;
     url ??= (JSON.parse(line) as { url?: string }).url;
   });
-  const address = await eventually('the address of the process', async () => {
-    assert.equal(child.exitCode, null, said);
-    return url ?? null;
-  });
+  const address = await eventually(
+    'the address of the process',
+    async () => {
+      assert.equal(child.exitCode, null, said);
+      return url ?? null;
+    },
+    processMs,
+  );
   return {
     url: address,
     said: () => said,

@@ -1,5 +1,6 @@
 import { systemCode } from '../../core/files/system-code.ts';
 import type { StoreFailure } from '../dialect.ts';
+import { isOutdatedPlan } from './outdated-plan.ts';
 import type { TransactionMark } from './transaction-marks.ts';
 
 /** The connection was cut: what was under way may be done or not. */
@@ -84,13 +85,6 @@ const failures: Readonly<Record<string, StoreFailure>> = {
   // The socket of a server on this machine.
   ENOENT: 'unavailable',
 };
-
-/**
- * A statement that the server keeps would give other columns than when it was read, since another version has changed the
- * table. It has a code that means much else (feature_not_supported), and is told apart by where the server raised it.
- */
-export const isOutdatedPlan = (error: unknown): boolean =>
-  systemCode(error) === '0A000' && (error as { readonly routine?: string }).routine === 'RevalidateCachedQuery';
 
 /** What a driver error means, by its code. */
 export const classifyPostgres = (error: unknown): StoreFailure => {

@@ -1,6 +1,6 @@
 import pg from 'pg';
 import { systemCode } from '../../core/files/system-code.ts';
-import { isOutdatedPlan } from './failure.ts';
+import { isOutdatedPlan } from './outdated-plan.ts';
 import { leaveSession, type Naming, type SessionStatements, statementsOf } from './session-statements.ts';
 
 /** What the server answered to one statement. */

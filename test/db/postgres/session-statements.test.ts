@@ -3,6 +3,7 @@ import { once } from 'node:events';
 import { type AddressInfo, connect, createServer, type Socket } from 'node:net';
 import { type TestContext, test } from 'node:test';
 import pg from 'pg';
+import { classifyPostgres, isConflict } from '../../../src/db/postgres/failure.ts';
 import { sendTogether } from '../../../src/db/postgres/pipeline.ts';
 import { recogniseSession, SessionStatements } from '../../../src/db/postgres/session-statements.ts';
 import { createDatabase } from '../../support/postgres-server.ts';
@@ -154,6 +155,28 @@ test('what is kept follows a change of its table', { skip }, async (t) => {
   for (const value of [1, 2, 3]) await sendTogether(client, [write(value)]);
   await client.query('alter table public.kept add column more text; create index on public.kept (more)');
   assert.ok('answers' in (await sendTogether(client, [write(4)])));
+});
+
+test('what gives rows is kept where that is asked for, and is read anew once its table has other columns', {
+  skip,
+}, async (t) => {
+  const client = await opened(await database(t));
+  await client.query('create table public.kept (value bigint primary key)');
+  await client.query('insert into public.kept values (1)');
+  await recogniseSession(client);
+  const read = { sql: 'select * from public.kept where value = $1', parameters: [1], isKept: true };
+  for (let turn = 0; turn < 3; turn += 1) await sendTogether(client, [read]);
+  assert.deepEqual(await keptBy(client), [read.sql]);
+  await client.query("alter table public.kept add column more text default 'new'");
+  const outdated = await sendTogether(client, [read]);
+  assert.ok('error' in outdated);
+  // Who has asked asks again, and no store is taken for one that refuses writes.
+  assert.deepEqual([isConflict(outdated.error), classifyPostgres(outdated.error)], [true, 'conflict']);
+  for (let turn = 0; turn < 3; turn += 1) {
+    const outcome = await sendTogether(client, [read]);
+    assert.ok('answers' in outcome);
+    assert.deepEqual(Object.keys(outcome.answers[0]?.rows[0] as object), ['value', 'more']);
+  }
 });
 
 test('a session that is another one than it was fails once, and is written to without names then', {

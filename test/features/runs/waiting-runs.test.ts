@@ -2,6 +2,7 @@ import assert from 'node:assert/strict';
 import { join } from 'node:path';
 import { test } from 'node:test';
 import { jobStore } from '../../../src/features/jobs/index.ts';
+import { runStore } from '../../../src/features/runs/runs.store.ts';
 import { mountDisk } from '../../e2e/faults/refusing-disk.ts';
 import { forEachDurableService, forEachSharedService, openApp, type TestApp } from '../../support/app.ts';
 import { testClock } from '../../support/clock.ts';
@@ -82,14 +83,15 @@ for (const { what, truth, ageMs, isAskedInRun, fate } of kinds)
       assert.equal(row.error_code, 'store-unavailable');
       assert.ok(row.scheduled_for > clock.now());
       assert.equal(row.max_attempts - row.attempt, 1, 'it has as many attempts left as it had');
+      // From the store, since nobody is answered by the service now.
+      const waiting = await app.store.open().stores(runStore).get('default', runId);
+      assert.deepEqual([waiting?.status, waiting?.error_type, waiting?.input_tokens], ['Queued', null, null]);
       const refused = await refusal(start(app.client, 'helper', { message: 'Hi', stream: false }));
       assert.deepEqual([refused.status, refused.code], [503, 'store-unavailable']);
       await giveBack();
       await eventually('this process reads it again', () =>
         clock.advance(1000).then(async () => (await app.app.health()).status === 'Healthy'),
       );
-      const waiting = await getRun(app.client, runId);
-      assert.deepEqual([waiting.status, waiting.error, waiting.usage], ['Queued', null, null]);
       await clock.advance(waitMs);
       const events = await followToEnd(app.client, runId);
       assert.equal(typesOf(events).filter((type) => type === 'run.started').length > 1, isAskedInRun);
