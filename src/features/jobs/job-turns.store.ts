@@ -18,6 +18,9 @@ const mostNew = 200;
 // A process that meets so many lines which others have emptied knows too little of them.
 const mostMisses = 16;
 
+// So many looks take about as long as a message there and back.
+const tenantsAhead = 7;
+
 /** Null: all due jobs are looked at. */
 const startOf = (seen: Position | null, dueSince: number | null): Position | null => {
   if (seen === null || dueSince === null) return null;
@@ -35,6 +38,8 @@ export const takeInTurn = (storage: StoreHandle) => {
   const claims = (storage.dialect.readsPastLocks ? takeWhatIsLeft : chooseThenTake)(storage);
   const looks = linesThatWait(storage);
   const workers = new Map<string, Known>();
+  // Where looks are messages, some more of them go in the same one.
+  const lookedUpAhead = storage.dialect.readAll === undefined ? 0 : tenantsAhead;
 
   const knownTo = (owner: string): Known => {
     let known = workers.get(owner);
@@ -77,8 +82,13 @@ export const takeInTurn = (storage: StoreHandle) => {
         const turn = lines.next(mayServe);
         if (turn === null) break;
         if (turn.kind === 'tenant') {
-          const found = await looks.lines(turn.tenantId, turn.last, now, choice);
-          lines.setLines(turn.tenantId, found.lines, found.isPartial);
+          const unknown = [turn, ...lines.unknownAfter(turn.tenantId, lookedUpAhead)];
+          await Promise.all(
+            unknown.map(async ({ tenantId, last }) => {
+              const found = await looks.lines(tenantId, last, now, choice);
+              lines.setLines(tenantId, found.lines, found.isPartial);
+            }),
+          );
           continue;
         }
         const share = Math.floor((limit - rows.length) / lines.size);

@@ -58,22 +58,24 @@ export const linesThatWait = (storage: StoreHandle) => {
 
   // Expressions, not columns: SQLite compares only the first one of columns with an index, and goes over the rest.
   const lines = byShape((isAfter: boolean, only: number | null, full: number) =>
-    preparedQuery(storage, (parameter: BoundLater) => {
-      const within = (name: string, length: number) =>
-        sql`lines.lane in (${sql.join(boundList(parameter, name, length))})`;
-      // Of lanes that are not served now one line is enough to know that they are there.
-      const passedOver = [
-        ...(full > 0 ? [within('full', full)] : []),
-        ...(only === null ? [] : [sql`not ${within('only', only)}`]),
-      ];
-      const end =
-        passedOver.length === 0
-          ? sql`''`
-          : sql`case when ${sql.join(passedOver, sql` or `)} then ${sql.lit(endOfLane)} else '' end`;
-      const beyond = isAfter
-        ? sql`and (rank, lane, line) > (${sql.join((['rank', 'lane', 'line'] as const).map(parameter))})`
-        : sql``;
-      return compiled(sql<LineRow>`
+    preparedQuery(
+      storage,
+      (parameter: BoundLater) => {
+        const within = (name: string, length: number) =>
+          sql`lines.lane in (${sql.join(boundList(parameter, name, length))})`;
+        // Of lanes that are not served now one line is enough to know that they are there.
+        const passedOver = [
+          ...(full > 0 ? [within('full', full)] : []),
+          ...(only === null ? [] : [sql`not ${within('only', only)}`]),
+        ];
+        const end =
+          passedOver.length === 0
+            ? sql`''`
+            : sql`case when ${sql.join(passedOver, sql` or `)} then ${sql.lit(endOfLane)} else '' end`;
+        const beyond = isAfter
+          ? sql`and (rank, lane, line) > (${sql.join((['rank', 'lane', 'line'] as const).map(parameter))})`
+          : sql``;
+        return compiled(sql<LineRow>`
       with recursive lines (rank, lane, line, scheduled_for, id) as (
         select * from (
           select rank, lane, line, scheduled_for, id from ${jobs}
@@ -89,7 +91,9 @@ export const linesThatWait = (storage: StoreHandle) => {
         )
       )
       select * from lines ${only === null ? sql`` : sql`where ${within('only', only)}`} limit ${sql.lit(mostLines)}`);
-    }),
+      },
+      { isTogether: true },
+    ),
   );
   const linesFrom = (
     tenantId: string,

@@ -30,10 +30,14 @@ interface Tenant {
   lookedUpAt: string;
 }
 
-type Turn =
-  | { readonly kind: 'line'; readonly line: WaitingLine }
-  /** The tenant whose turn it is, and the line that it was served from last: its lines are to be looked up. */
-  | { readonly kind: 'tenant'; readonly tenantId: string; readonly last: Pick<Line, 'lane' | 'line'> };
+/** The tenant whose turn it is, and the line that it was served from last: its lines are to be looked up. */
+interface TenantTurn {
+  readonly kind: 'tenant';
+  readonly tenantId: string;
+  readonly last: Pick<Line, 'lane' | 'line'>;
+}
+
+type Turn = { readonly kind: 'line'; readonly line: WaitingLine } | TenantTurn;
 
 const separator = '\n';
 // In the order of lane and key, as the store has them: a lane has no character below the separator.
@@ -42,14 +46,27 @@ const keyOf = (line: Line): string => `${line.rank}${separator}${nameIn(line)}`;
 const isBefore = (a: Position, b: Position): boolean =>
   a.scheduledFor < b.scheduledFor || (a.scheduledFor === b.scheduledFor && a.id < b.id);
 
-/** Of names, the first one after `last`, or else the first of all. */
-const nextOf = <T>(all: Iterable<T>, nameOf: (item: T) => string, last: string) => {
+const lineOf = (name: string): Pick<Line, 'lane' | 'line'> => {
+  const [lane = '', ...rest] = name.split(separator);
+  return { lane, line: rest.join(separator) };
+};
+
+/** Of the names that count, the first one after `last`, or else the first of all. */
+const nextOf = <T>(
+  all: Iterable<T>,
+  nameOf: (item: T) => string,
+  last: string,
+  counts: (item: T) => boolean = () => true,
+) => {
   let first: T | undefined;
   let next: T | undefined;
   for (const item of all) {
     const name = nameOf(item);
-    if (first === undefined || name < nameOf(first)) first = item;
-    if (name > last && (next === undefined || name < nameOf(next))) next = item;
+    const isFirst = first === undefined || name < nameOf(first);
+    const isNext = name > last && (next === undefined || name < nameOf(next));
+    if (!(isFirst || isNext) || !counts(item)) continue;
+    if (isFirst) first = item;
+    if (isNext) next = item;
   }
   return { item: next ?? first, isFromStart: next === undefined };
 };
@@ -121,16 +138,28 @@ export const createWaitingLines = () => {
       if (known === undefined || isBefore(line.from, known.from)) lines?.set(keyOf(line), line);
     },
     next(mayServe: (lane: string) => boolean): Turn | null {
-      const waiting = [...tenants].filter(
-        ([, tenant]) => tenant.lines === null || tenant.lines.values().some(({ lane }) => mayServe(lane)),
-      );
-      const [tenantId, tenant] = nextOf(waiting, ([id]) => id, lastTenant).item ?? [];
+      const tenantId = nextOf(
+        tenants.keys(),
+        (id) => id,
+        lastTenant,
+        (id) => {
+          const lines = tenants.get(id)?.lines;
+          return lines === null || lines?.values().some(({ lane }) => mayServe(lane)) === true;
+        },
+      ).item;
+      const tenant = tenantId === undefined ? undefined : tenants.get(tenantId);
       if (tenantId === undefined || tenant === undefined) return null;
       const { item: line, isFromStart } = nextOf(allowed(tenant, mayServe), nameIn, tenant.last);
       const isUnknown = tenant.isPartial && isFromStart && tenant.last !== tenant.lookedUpAt;
       if (line !== undefined && !isUnknown) return { kind: 'line', line };
-      const [lane = '', ...rest] = tenant.last.split(separator);
-      return { kind: 'tenant', tenantId, last: { lane, line: rest.join(separator) } };
+      return { kind: 'tenant', tenantId, last: lineOf(tenant.last) };
+    },
+    /** Tenants whose lines are not known, the next ones after this one in their order: their turns come soon. */
+    unknownAfter(tenantId: string, most: number): readonly Pick<TenantTurn, 'tenantId' | 'last'>[] {
+      const unknown = [...tenants.keys()].filter((id) => id !== tenantId && tenants.get(id)?.lines === null).sort();
+      const start = unknown.findIndex((id) => id > tenantId);
+      const inTurn = start < 0 ? unknown : [...unknown.slice(start), ...unknown.slice(0, start)];
+      return inTurn.slice(0, most).map((id) => ({ tenantId: id, last: lineOf(tenants.get(id)?.last ?? '') }));
     },
     /** The last job that was taken from a line; null: others were faster. `isOver`: there are no more in it. */
     served(line: WaitingLine, last: Position | null, isOver: boolean): void {
