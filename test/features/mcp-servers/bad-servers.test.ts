@@ -160,7 +160,7 @@ forEachDoor('MCP-20 what is hidden in a description or a result is written out',
 });
 
 test('MCP-41 TOOL-9 a call that is never answered, without end, or from elsewhere is made once, and its run goes on', async (t) => {
-  const service = { Egress: { AllowPrivateNetworkTargets: true }, Tools: { DefaultTimeout: '400ms' } };
+  const service = { Egress: { AllowPrivateNetworkTargets: true }, Tools: { DefaultTimeout: '1s' } };
   const app = await openApp(t, 'in process', mcpSetup({ service, script: callsTool('weather_look') }));
   const elsewhere = await rawServer(t, withTools([tool('look')]));
   const server = await rawServer(t, withTools([tool('look')]));
@@ -179,11 +179,11 @@ test('MCP-41 TOOL-9 a call that is never answered, without end, or from elsewher
   };
   const other = '{"jsonrpc":"2.0","id":"another","result":{"content":[{"type":"text","text":"of another call"}]}}';
   for (const [raw, told] of [
-    [() => undefined, /did not answer within 400 ms/],
+    [() => undefined, /did not answer within 1000 ms/],
     [
       (response: ServerResponse) =>
         void response.writeHead(200, { 'content-type': 'text/event-stream' }).write(':\n\n'),
-      /did not answer within 400 ms/,
+      /did not answer within 1000 ms/,
     ],
     [endless, /^Tool failed: weather (?:gave no valid answer|did not answer)$|did not answer within/],
     [
