@@ -28,6 +28,8 @@ export const createIdleThread = <Answer>(
     const last = worker;
     worker = null;
     await last?.terminate();
+    // What was asked meanwhile is another thread's.
+    if (last !== null && worker === null) ended(new Error(`The thread that ${does} has ended.`));
   };
 
   const start = (): Worker => {
@@ -38,7 +40,8 @@ export const createIdleThread = <Answer>(
       idle = setTimeout(() => void close(), idleMs).unref();
     });
     const gone = (error: unknown): void => {
-      if (worker === started) worker = null;
+      if (worker !== started) return;
+      worker = null;
       ended(error);
     };
     started.on('error', gone);
