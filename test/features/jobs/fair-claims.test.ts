@@ -119,8 +119,36 @@ forEachStore(
     assert.deepEqual(await next(2, only), ['a mine 000000', 'b mine 000000']);
     assert.deepEqual(await next(5, { ...only, dueSince: told }), ['a mine 000001', 'a mine 000002']);
     assert.deepEqual(await next(5, only), []);
+    // Workers of one process may have different choices, each as long as it is.
+    assert.deepEqual(await next(1), ['a others 000000']);
+    await put(['c mine 0', 'c mine 1']);
+    assert.deepEqual(await next(1, only), ['c mine 0']);
+    assert.deepEqual(await next(1, { only: ['mine'] }), ['c mine 1']);
+    assert.deepEqual(await next(1, { only: ['none'] }), []);
   },
 );
+
+forEachStore('JOB-28 what a worker still has in hand it does not take again, and others may', async (t, store) => {
+  const { put, jobs, clock, next } = await open(t, store);
+  await put(many('a', 'x', 3));
+  const take = () => jobs.claim('w', clock.now(), clock.now() + leaseMs, 3, anyJob);
+  const [first = assert.fail('it is due'), ...others] = await take();
+  for (const job of [first, ...others]) await jobs.release(job, null);
+  const ids = [first, ...others].map(({ id }) => id);
+  assert.deepEqual(await next(3, { except: ids.slice(0, 2) }), ids.slice(2), 'all that are due');
+  await put(many('b', 'x', 300));
+  assert.deepEqual(await next(2, { except: ids.slice(0, 1) }), ['a x 000001', 'b x 000000'], 'the first of its line');
+  assert.deepEqual(await next(2), ['a x 000000', 'b x 000001']);
+});
+
+forEachStore('JOB-31 a job whose lease has lapsed waits while its lane is full', async (t, store) => {
+  const { put, clock, next } = await open(t, store);
+  await put(['a full 0', 'a free 0']);
+  assert.equal((await next(2, {}, undefined, 'gone')).length, 2);
+  clock.setAhead(leaseMs + 1);
+  assert.deepEqual(await next(2, { full: ['full'] }), ['a free 0']);
+  assert.deepEqual(await next(2), ['a full 0']);
+});
 
 forEachStore(
   'JOB-27 a job that goes back in line is found again where it stood, once that is told',

@@ -27,7 +27,7 @@ const openFull = async (open: OpenApp) => {
   return { app, gate, executing };
 };
 
-const pages = async (app: TestApp, status: string): Promise<string[]> => {
+const pages = async (app: Pick<TestApp, 'client'>, status: string): Promise<string[]> => {
   const lines: string[] = [];
   for (let skip = 0; ; skip = lines.length) {
     const { body } = await app.client.jobs.list({ query: { status, skip, take: 100 } as never });
@@ -57,6 +57,8 @@ forEachDurableService('JOB-20 of many and of few jobs with a status the newest c
     order.filter((line) => few.includes(line)),
   );
   assert.equal((await pages(app, 'Canceled')).length, canceled.length);
+  const acme = { client: app.inTenant('acme') };
+  for (const status of ['Pending', 'Canceled', 'Running']) assert.deepEqual(await pages(acme, status), []);
   gate.open();
 });
 
