@@ -38,6 +38,7 @@ test('whoever waits in a test has a time limit and says what for', () => {
 const ofTheMachine: readonly string[] = [
   'test/db/commit-lanes.test.ts',
   'test/db/postgres/silent-server.test.ts',
+  'test/db/sqlite/idle-thread.test.ts',
   'test/engine/control/approval-gate.test.ts',
   'test/engine/record/run-log.test.ts',
   'test/engine/tools/prepared-call.test.ts',
