@@ -59,16 +59,12 @@ const shapeOf = ({ choice: { only, except, full } }: Claim, most: number, isAfte
   isAfter,
 ];
 
-const choiceValues = ({ choice: { only, except, full } }: Claim) => ({
+const claimValues = ({ owner, now, leaseUntil, choice: { only, except, full } }: Claim) => ({
+  ...{ owner, now, leaseUntil },
   ...listValues('only', only ?? []),
   ...listValues('except', except),
   ...listValues('full', full),
 });
-
-const claimValues = (claim: Claim) => {
-  const { owner, now, leaseUntil } = claim;
-  return { owner, now, leaseUntil, ...choiceValues(claim) };
-};
 
 const positionValues = (from: Position | null) =>
   from === null ? {} : { fromTime: from.scheduledFor, fromId: from.id };
@@ -268,6 +264,6 @@ export const takeWhatIsLeft = (storage: StoreHandle): Claims => {
       const taken = await takeOfLine(claim, most, lineValues(line));
       return { taken, due: taken.length };
     },
-    lapsed: (claim, most) => takeLapsed(claim, most),
+    lapsed: takeLapsed,
   };
 };

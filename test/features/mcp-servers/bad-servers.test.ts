@@ -34,28 +34,37 @@ forEachDoor('MCP-16 a cursor without end is followed no further than any list co
   assert.equal(page, 200);
 });
 
-forEachDoor('MCP-13 a list of 100 MB is left, and half of one is none', async (open, t) => {
-  const app = await open(mcpSetup());
+/** An answer of 100 MB, unless its reader leaves; how many of them were written. */
+const hugeBody = () => {
   const chunk = ' '.repeat(1_048_576);
   let written = 0;
+  return {
+    written: () => written,
+    raw(response: ServerResponse): void {
+      response.writeHead(200, { 'content-type': 'application/json' });
+      const more = (): void => {
+        // A response learns of its reset connection a while after the connection does.
+        if (response.socket?.destroyed !== false || written >= 100) return void response.end();
+        written += 1;
+        response.write(chunk, more);
+      };
+      more();
+    },
+  };
+};
+
+forEachDoor('MCP-13 a list of 100 MB is left, and half of one is none', async (open, t) => {
+  const app = await open(mcpSetup());
+  const body = hugeBody();
   const server = await rawServer(t, ({ method }) =>
     method === 'tools/list'
       ? {
-          raw: (response) => {
-            response.writeHead(200, { 'content-type': 'application/json' });
-            const more = (): void => {
-              // A response learns of its reset connection a while after the connection does.
-              if (response.socket?.destroyed !== false || written >= 100) return void response.end();
-              written += 1;
-              response.write(chunk, more);
-            };
-            more();
-          },
+          raw: body.raw,
         }
       : null,
   );
   assert.equal((await connected(app.client, server.endpoint)).servers[0]?.state, 'Unreachable');
-  assert.ok(written < 100);
+  assert.ok(body.written() < 100);
   for (const text of [
     '{"jsonrpc":"2.0","id":2,"result":{"tools":[',
     '<html>',
@@ -166,17 +175,7 @@ test('MCP-41 TOOL-9 a call that is never answered, without end, or from elsewher
   const server = await rawServer(t, withTools([tool('look')]));
   await connected(app.client, server.endpoint, { requiresApproval: false });
   await app.createAgent({ name: 'helper', toolNames: ['weather_look'] });
-  const chunk = ' '.repeat(1_048_576);
-  let written = 0;
-  const endless = (response: ServerResponse): void => {
-    response.writeHead(200, { 'content-type': 'application/json' });
-    const more = (): void => {
-      if (response.socket?.destroyed !== false || written >= 100) return void response.end();
-      written += 1;
-      response.write(chunk, more);
-    };
-    more();
-  };
+  const endless = hugeBody();
   const other = '{"jsonrpc":"2.0","id":"another","result":{"content":[{"type":"text","text":"of another call"}]}}';
   for (const [raw, told] of [
     [() => undefined, /did not answer within 1000 ms/],
@@ -185,7 +184,7 @@ test('MCP-41 TOOL-9 a call that is never answered, without end, or from elsewher
         void response.writeHead(200, { 'content-type': 'text/event-stream' }).write(':\n\n'),
       /did not answer within 1000 ms/,
     ],
-    [endless, /^Tool failed: weather (?:gave no valid answer|did not answer)$|did not answer within/],
+    [endless.raw, /^Tool failed: weather (?:gave no valid answer|did not answer)$|did not answer within/],
     [
       (response: ServerResponse) => void response.writeHead(200, { 'content-type': 'application/json' }).end(other),
       /^Tool failed: weather gave no valid answer$/,
@@ -202,6 +201,6 @@ test('MCP-41 TOOL-9 a call that is never answered, without end, or from elsewher
     assert.equal(status, 'Completed');
     assert.equal(server.asked.filter(({ method }) => method === 'tools/call').length, before + 1);
   }
-  assert.ok(written < 100);
+  assert.ok(endless.written() < 100);
   assert.deepEqual(elsewhere.asked, []);
 });
