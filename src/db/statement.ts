@@ -7,6 +7,11 @@ export interface Statement {
   readonly parameters: readonly unknown[];
   readonly mustChange?: boolean;
   /**
+   * It changes a row as long as the lease of its writer lasts, and none after that: made the first of its unit, with
+   * `mustChange`, it is a fencing token, and the unit needs no other one.
+   */
+  readonly isFence?: boolean;
+  /**
    * It writes rows that other processes write, too. Whoever condenses a transaction puts such statements last, in an order
    * that all processes keep to, so that no two wait for each other; from the first of them on the order stands.
    */

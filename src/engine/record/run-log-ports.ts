@@ -48,7 +48,7 @@ export interface RunLogOptions {
   readonly recording: boolean;
   readonly recordMessageDeltas: boolean;
   readonly recordReasoningDeltas: boolean;
-  /** Goes first in every unit, and fails it once the run's job is another worker's; null: the run has no job. */
+  /** Goes first in every unit without another fence, and fails it once the run's job is another worker's; null: the run has no job. */
   readonly held: Statement | null;
   /** The same for an end that the store did not take when it happened. */
   readonly heldLate: Statement | null;

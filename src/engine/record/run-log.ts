@@ -198,6 +198,8 @@ export class RunLog implements LazyUnit {
 
   collect(): readonly Statement[] {
     const unit = this.#collected();
+    const own = unit.find(({ isFence }) => isFence === true);
+    if (own !== undefined) return [{ ...own, mustChange: true }, ...unit.filter((statement) => statement !== own)];
     const { held, open } = this.#options;
     const fence = held ?? (this.#flight?.events.length === 0 && this.#storedNext > 0 ? open : null);
     return fence === null || unit.length === 0 ? unit : [fence, ...unit];
@@ -290,8 +292,10 @@ export class RunLog implements LazyUnit {
 
   /** Whether a unit failed because another process has closed the run, or executes it now. */
   #isElsewhere(error: unknown): boolean {
-    if (error instanceof ConditionFailedError)
-      return error.statement !== null && [this.#options.held, this.#options.open].includes(error.statement);
+    if (error instanceof ConditionFailedError) {
+      const { held, open } = this.#options;
+      return error.statement !== null && (error.statement.isFence === true || [held, open].includes(error.statement));
+    }
     // What failed before may have been written all the same, and its numbers be this log's own.
     return this.#recording && this.#storedNext > 0 && this.#ports.failureOf(error) === 'taken';
   }

@@ -145,12 +145,12 @@ export const createRunJournal = (currency: string | null, counters: RunCounters 
       set: closeRow(run, currency),
       where: { tenant_id: run.tenantId, id: run.id },
     }));
-    const queued = (run: OpenedRun) => ({ tenant_id: run.tenantId, id: run.id, status: 'Queued' });
     const begin = updateStatement(
       db,
       'runs',
       (run: OpenedRun) => ({
         set: {
+          status: 'Running',
           started_at: run.startedAt,
           agent_version: run.agentVersion,
           agent_saved_at: run.agentSavedAt ?? null,
@@ -158,14 +158,8 @@ export const createRunJournal = (currency: string | null, counters: RunCounters 
           model_id: run.modelId,
           is_streaming: flag(run.isStreaming),
         },
-        where: queued(run),
+        where: { tenant_id: run.tenantId, id: run.id, status: 'Queued' },
       }),
-      { mustChange: true },
-    );
-    const setRunning = updateStatement(
-      db,
-      'runs',
-      (run: OpenedRun) => ({ set: { status: 'Running' }, where: queued(run) }),
       { mustChange: true },
     );
     const insertEntry = insertStatement(
@@ -208,10 +202,10 @@ export const createRunJournal = (currency: string | null, counters: RunCounters 
         return statements;
       },
       begun(run) {
-        const [running, ...input] = withInput(run, setRunning(run));
+        const [begun, ...input] = withInput(run, begin(run));
         // An attempt that begins anew finds the input of the first one.
         const once = input.map((statement) => ({ ...statement, sql: `${statement.sql} on conflict do nothing` }));
-        return [begin(run), ...(running === undefined ? [] : [running]), ...once];
+        return [...(begun === undefined ? [] : [begun]), ...once];
       },
       closed(run) {
         const { id, tenantId, rootRunId, tree } = run;

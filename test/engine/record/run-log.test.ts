@@ -85,14 +85,14 @@ class LogBench {
     }
   }
 
-  close(more: { always?: Statement[]; notice?: Frame | null } = {}) {
+  close(more: { always?: Statement[]; recorded?: Statement[]; notice?: Frame | null } = {}) {
     return this.log.close(
       'run.completed',
       {},
       {
         notice: more.notice ?? null,
         always: more.always ?? [],
-        recorded: (count) => [note(`close ${count}`)],
+        recorded: (count) => [note(`close ${count}`), ...(more.recorded ?? [])],
       },
     );
   }
@@ -308,6 +308,38 @@ test("JOB-30 a log whose job is another worker's writes nothing more, and tells 
     bench.stored.map((frame) => frame.event),
     ['run.started'],
   );
+});
+
+const endOfJob: Statement = { ...note('end of job'), isFence: true };
+
+test('JOB-30 what says that the job begins, or ends it, is the fence of its unit, and every other unit has its own', async () => {
+  const bench = new LogBench({ held: note('held') });
+  const begun: Statement = { ...note('begun'), mustChange: true, isFence: true };
+  bench.log.append('run.started', {});
+  const opened = bench.log.write([note('row'), begun]);
+  bench.commit();
+  await opened;
+  const noted = bench.log.write([note('entry')]);
+  bench.commit();
+  await noted;
+  const closed = bench.close({ recorded: [endOfJob] });
+  bench.commit();
+  assert.equal(await closed, 'closed');
+  assert.deepEqual(bench.written, ['begun', 'row', 'held', 'entry', 'end of job', 'close 2']);
+});
+
+test('JOB-30 a run whose job cannot begin, or be ended, here is lost, and no conflict of its conversation', async () => {
+  const started = new LogBench({ held: note('held') });
+  started.log.append('run.started', {});
+  const refused = assert.rejects(started.log.write([endOfJob]), ConditionFailedError);
+  started.commit(new ConditionFailedError(endOfJob));
+  await refused;
+  const ended = new LogBench({ held: note('held') });
+  const closed = ended.close({ recorded: [endOfJob] });
+  ended.commit(new ConditionFailedError({ ...endOfJob, mustChange: true }));
+  assert.equal(await closed, 'lost');
+  for (const { failures, ended: isOver, packs } of [started, ended])
+    assert.deepEqual([failures, isOver, packs], [['lost'], true, []]);
 });
 
 const open = note('open');

@@ -29,8 +29,8 @@ const jobOf = ({ jobs, storeClock }: Pick<QueuedPlanDeps, 'jobs' | 'storeClock'>
   maxAttempts: job.maxAttempts,
   held: jobs.held(job),
   heldLate: jobs.heldOrEnded(job),
-  begun: jobs.begun(job),
-  completed: () => jobs.completed(job, storeClock.now()),
+  begun: { ...jobs.begun(job), isFence: true },
+  completed: () => ({ ...jobs.completed(job, storeClock.now()), isFence: true }),
 });
 
 export interface QueuedPlanDeps {
