@@ -17,10 +17,10 @@ import type { QueuedPlaces, SessionPlaces } from '../sessions/index.ts';
 import type { DetachedRuns } from './detached-runs.ts';
 import { type ContinuationPayload, continuationKey, type Launch } from './launch/index.ts';
 import type { LostRuns } from './lost-runs.ts';
-import type { LoggedRun, RunStore } from './runs.store.ts';
+import type { FoundRun, RunStore } from './runs.store.ts';
 
 interface RunJobDeps {
-  readonly launch: Pick<Launch, 'take'>;
+  readonly launch: Pick<Launch, 'isAsAccepted' | 'take'>;
   readonly storage: Pick<Storage, 'transaction'>;
   readonly store: Pick<RunStore, 'get' | 'requeued' | 'withLog'>;
   readonly journal: Pick<RunJournal, 'stepsDropped' | 'toolsUnknown'>;
@@ -146,7 +146,7 @@ export const runJobHandler = (deps: RunJobDeps): JobHandler => {
     job: QueuedJob,
     signal: AbortSignal,
     sessionId: string | null,
-    read: LoggedRun | null,
+    read: FoundRun | null,
   ): Promise<{ readonly run: ActiveRun } | JobResult> => {
     const run = await deps.launch.take(job, signal, read).catch((error: unknown) => {
       if (error instanceof RunFailure || error instanceof JobCanceledError) return error;
@@ -165,12 +165,13 @@ export const runJobHandler = (deps: RunJobDeps): JobHandler => {
   };
 
   const attempt = async (job: QueuedJob, signal: AbortSignal): Promise<JobResult> => {
-    const found = await deps.store.withLog(job.tenantId, job.id);
-    const { row } = found;
+    const isAsAccepted = !signal.aborted && deps.launch.isAsAccepted(job);
+    const found = isAsAccepted ? 'AsAccepted' : await deps.store.withLog(job.tenantId, job.id);
+    const row = found === 'AsAccepted' ? undefined : found.row;
     const result = resultOf(row);
     if (result !== null) return result;
     // The start of a run that is in line for nothing says that its job is at work, and fails where that is another worker's.
-    const isPlain = row?.status === 'Queued' && row.session_id === null && !signal.aborted;
+    const isPlain = isAsAccepted || (row?.status === 'Queued' && row.session_id === null && !signal.aborted);
     if (!isPlain) await begin(job);
     if (row?.status === 'Running') await againInLine(job, row);
     if (signal.reason instanceof JobCanceledError) return closeUnstarted(job, signal.reason);

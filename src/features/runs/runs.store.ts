@@ -26,6 +26,9 @@ export interface LogHead {
   readonly lastSequence: number;
 }
 
+/** A run as somebody has just read it, or with no need of that: in line as it was accepted. */
+export type FoundRun = LoggedRun | 'AsAccepted';
+
 /** A run with how far its log has come. */
 export interface LoggedRun {
   /** Undefined: there is no such run. */

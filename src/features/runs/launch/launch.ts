@@ -9,12 +9,12 @@ import { type ActiveQuotas, type Admission, lapsedAdmission } from '../../quotas
 import { hasAnswers, type Placed, type SessionPlaces } from '../../sessions/index.ts';
 import type { DetachedRuns } from '../detached-runs.ts';
 import { storedAttribution } from '../run-record.ts';
-import type { LoggedRun } from '../runs.store.ts';
+import type { FoundRun } from '../runs.store.ts';
 import { checkPrompt, currentRequest } from './accepted-run.ts';
 import type { FlowDoors } from './flow-entry.ts';
 import type { AskedKind, Entrance, LaunchRequest, OutsideCall, RunOwner, RunWork } from './launch-request.ts';
 import { createQueuedPlans, type QueuedPlanDeps } from './queued-plans.ts';
-import { continuationKey, type QueuedRunPayload } from './queued-run.ts';
+import { agentRunKey, continuationKey, type QueuedRunPayload } from './queued-run.ts';
 import type { QueuedRuns } from './queued-runs.ts';
 import { assertMayStart, failureError, type MayStartDeps, mayStart } from './refusals.ts';
 import { keepRefusal } from './refused-items.ts';
@@ -254,16 +254,18 @@ export const createLaunch = (deps: LaunchDeps) => {
   const isHeld = (tenantId: string, agentName: string): boolean => deps.stops.reason(tenantId, agentName) !== null;
 
   /** The plan of a job whose place in line has come; a word when there is nothing to start. */
-  const planInPlace = async (job: QueuedJob, read: LoggedRun | null): Promise<RunPlan | NotTaken> => {
+  const planInPlace = async (job: QueuedJob, read: FoundRun | null): Promise<RunPlan | NotTaken> => {
     const found = read ?? (await deps.store.withLog(job.tenantId, job.id));
-    const { row } = found;
-    // The run of a continuation has no row before it starts.
-    if (row?.quota_day) {
-      const { id, tenant_id: tenantId, quota_day: day } = row;
-      quotas?.counters.adopt({ id, tenantId, agentName: row.agent_name, day });
+    if (found !== 'AsAccepted') {
+      const { row } = found;
+      // The run of a continuation has no row before it starts.
+      if (row?.quota_day) {
+        const { id, tenant_id: tenantId, quota_day: day } = row;
+        quotas?.counters.adopt({ id, tenantId, agentName: row.agent_name, day });
+      }
+      const waits = row?.status === 'Queued' || (row === undefined && job.handlerKey === continuationKey);
+      if (!waits) return 'Canceled';
     }
-    const waits = row?.status === 'Queued' || (row === undefined && job.handlerKey === continuationKey);
-    if (!waits) return 'Canceled';
     if (engine.stopped) return 'Released';
     const plan = await plans.prepare(job, found);
     const { request } = job.payload as Partial<QueuedRunPayload>;
@@ -333,10 +335,20 @@ export const createLaunch = (deps: LaunchDeps) => {
       }
     },
     /**
+     * Whether a job that a worker has taken says all of its run: it is for no session, nobody has had it before, and where it
+     * counts is known here. Whoever cancels the run meanwhile ends the job, or changes the row that the start needs as it was.
+     */
+    isAsAccepted({ id, tenantId, handlerKey, attempt, waitedMs, cancel, payload }: QueuedJob): boolean {
+      if (handlerKey !== agentRunKey || attempt !== 1 || waitedMs === null || cancel !== null) return false;
+      const { request, resumes } = payload as QueuedRunPayload;
+      const isCounted = quotas === null || quotas.counters.rootOf(tenantId, id) !== undefined;
+      return (request.sessionId ?? null) === null && resumes === undefined && isCounted;
+    },
+    /**
      * The run of a job that a worker has taken, with agent and session as they are by now; `read`: as it was just read, null:
      * it may have changed since. Throws a RunFailure that ends the run.
      */
-    async take(job: QueuedJob, signal: AbortSignal, read: LoggedRun | null): Promise<ActiveRun | NotTaken> {
+    async take(job: QueuedJob, signal: AbortSignal, read: FoundRun | null): Promise<ActiveRun | NotTaken> {
       const { tenantId, targetName: agentName, id: runId } = job;
       const reading = deps.stops.current();
       if (reading !== null) await reading;

@@ -9,7 +9,7 @@ import type { RunAttachmentPort } from '../../attachments/index.ts';
 import type { JobStore } from '../../jobs/index.ts';
 import { storedAttribution } from '../run-record.ts';
 import { notContinued, resumedAttempt, storedResume, type TurnStore } from '../run-turns.store.ts';
-import type { LoggedRun, RunStore } from '../runs.store.ts';
+import type { FoundRun, LoggedRun, RunStore } from '../runs.store.ts';
 import { assertSameAgent, currentAgent, currentAttachments, currentParameters } from './accepted-run.ts';
 import {
   attributionIn,
@@ -17,6 +17,7 @@ import {
   continuationKey,
   type PackedPrincipal,
   type QueuedRunPayload,
+  sequenceAfterQueued,
   unpackPrincipal,
 } from './queued-run.ts';
 import { runPlan } from './run-plan.ts';
@@ -53,7 +54,7 @@ export const createQueuedPlans = (deps: QueuedPlanDeps) => {
       : ((await deps.store.recordedInput(tenantId, runId))?.context.resources ?? null);
 
   /** The plan of a run that was accepted over the API; another attempt goes on where the last one stopped. */
-  const acceptedPlan = async (job: QueuedJob, agent: CompiledAgent, { lastSequence }: LoggedRun): Promise<RunPlan> => {
+  const acceptedPlan = async (job: QueuedJob, agent: CompiledAgent, nextSequence: number): Promise<RunPlan> => {
     const { request, requestId, createdAt, ...rest } = job.payload as QueuedRunPayload;
     const principal = unpackPrincipal(rest.principal);
     const parameters = currentParameters(agent, request);
@@ -75,7 +76,7 @@ export const createQueuedPlans = (deps: QueuedPlanDeps) => {
       ...attributionIn(rest),
       job: jobOf(deps, job),
       createdAt,
-      nextSequence: lastSequence + 1,
+      nextSequence,
       resume,
       resources: resume === null ? null : await readBefore(job.tenantId, job.id, agent),
       continuedFromRunId: rest.resumes?.runId ?? null,
@@ -143,12 +144,13 @@ export const createQueuedPlans = (deps: QueuedPlanDeps) => {
      * What the job's next attempt does, with the agent and the store as they are now; its run as it was just read. Throws a
      * RunFailure that ends the run.
      */
-    async prepare(job: QueuedJob, run: LoggedRun): Promise<RunPlan> {
+    async prepare(job: QueuedJob, run: FoundRun): Promise<RunPlan> {
       const { resumes } = job.payload as Partial<QueuedRunPayload>;
       const agent = await currentAgent(deps.agents, job.tenantId, job.targetName, resumes ?? null, job.trace);
+      if (run === 'AsAccepted') return acceptedPlan(job, agent, sequenceAfterQueued);
       if (job.handlerKey === continuationKey) return continuationPlan(job, agent, run);
       if (run.row !== undefined) await assertSameAgent(deps.agents, agent, run.row);
-      return acceptedPlan(job, agent, run);
+      return acceptedPlan(job, agent, run.lastSequence + 1);
     },
     /** The session that the job's run belongs to. */
     async sessionOf(job: QueuedJob): Promise<string | null> {

@@ -134,6 +134,9 @@ export const resumptionOf = (handover: ApprovalHandoverRow, now: number): Queued
   };
 };
 
+/** Number of the event that follows the one of the place in line. */
+export const sequenceAfterQueued = 1;
+
 const queuedEvent = ({ runId, lane, payload, now }: QueuedRun): LoggedEvent => {
   const members = JSON.stringify({ jobId: runId, lane, sessionId: payload.request.sessionId ?? null });
   return { sequence: 0, type: 'run.queued', timestamp: now, members, stored: members };
