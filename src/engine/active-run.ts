@@ -158,6 +158,8 @@ export interface RunOutcome {
   readonly modelId: string;
   /** The job was ended in the unit of the run's end. */
   readonly isJobStored?: true;
+  /** Another process has closed the run, or has it now: what became of it is in the store. */
+  readonly isLost?: true;
   /** Why nothing of a job's run has begun, where it is for the job's handler to say that the job waits. */
   readonly unstarted?: RunFailure;
 }

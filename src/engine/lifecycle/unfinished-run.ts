@@ -126,8 +126,8 @@ export const abandonRun = (run: ActiveRun, ports: ClosingPorts): RunOutcome => {
   run.log.abandon();
   ports.log.warn(
     { runId: run.id, requestId: run.plan.requestId, tenantId: run.plan.tenantId },
-    'A run was closed or taken over by another process: nothing more of it is written here',
+    'A run was closed or taken over by others: nothing more of it is written here',
   );
   const failure = new RunFailure('Infrastructure', 'orphaned', 'Another process has closed the run or taken it over.');
-  return outcomeOf(run, 'Failed', failure, ports.now());
+  return { ...outcomeOf(run, 'Failed', failure, ports.now()), isLost: true };
 };

@@ -178,6 +178,8 @@ export const runJobHandler = (deps: RunJobDeps): JobHandler => {
     const start = await started(job, signal, row?.session_id ?? null, isPlain ? found : null);
     if ('status' in start) return start;
     const outcome = await endOf(start.run, signal);
+    // What others have made of the run holds for its job, too.
+    if (outcome.isLost === true) return resultOf(await deps.store.get(job.tenantId, job.id)) ?? jobResult(outcome);
     return outcome.unstarted === undefined ? jobResult(outcome) : waitToStart(start.run, outcome.unstarted);
   };
 

@@ -1,7 +1,7 @@
 import assert from 'node:assert/strict';
 import type { RunEventListener } from '../../../src/engine/record/index.ts';
 import { jobStore } from '../../../src/features/jobs/index.ts';
-import { forEachDurableService } from '../../support/app.ts';
+import { forEachDurableService, forEachSharedService } from '../../support/app.ts';
 import { eventually } from '../../support/eventually.ts';
 import { anyJob } from './other-process.ts';
 import { enqueue, followToEnd, Gate, getRun, tool } from './run-calls.ts';
@@ -98,6 +98,40 @@ forEachDurableService(
     await app.close();
     assert.deepEqual(made, []);
     assert.deepEqual(await stored(), before, 'it is Leased by the other one, and its run in line');
+  },
+);
+
+forEachSharedService(
+  'JOB-23 RUN-41 a run that another process looks at before it begins is canceled by anybody, once, and ends its job',
+  async (open) => {
+    const start = new Gate();
+    const made: string[] = [];
+    const one = await open({
+      ...twoGates(start, new Gate(), made),
+      service: { ContentGuard: { GuardTimeout: '60s' } },
+    });
+    const two = await open({ folder: one.folder, service: { Scheduling: { RunWorker: false } } });
+    const runId = await enqueue(one.client, 'helper', 'Hi');
+    await start.reached;
+    const { body } = await two.client.runs.cancel({ params: { runId } });
+    assert.equal(body.status, 'Canceled');
+    start.open();
+    const job = await eventually('the job has ended', async () => {
+      const { job: row } = (await two.client.jobs.get({ params: { id: runId } })).body;
+      return row.completedAt === null ? null : row;
+    });
+    assert.deepEqual([job.status, job.errorCode, job.leaseOwner], ['Canceled', null, null]);
+    assert.deepEqual(await getRun(two.client, runId), body, 'nothing of its end is written once more');
+    assert.deepEqual(
+      (await followToEnd(two.client, runId)).map(({ type }) => type),
+      ['run.queued', 'run.canceled'],
+    );
+    assert.deepEqual(made, []);
+    assert.deepEqual(
+      one.log.filter(({ level }) => level === 'error').map(({ message }) => message),
+      [],
+      'it is no failure of the recording',
+    );
   },
 );
 
