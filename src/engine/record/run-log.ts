@@ -111,7 +111,7 @@ export class RunLog implements LazyUnit {
     this.#push(type, text, text);
   }
 
-  /** Streamed text. The first delta of a message goes out at once, the following ones at most every 20 ms. */
+  /** Streamed text. The first delta of a message goes out at once where somebody may wait for it, the following ones at most every 20 ms. */
   delta(type: DeltaType, messageId: string, text: string): void {
     if (this.#closed) return;
     const held = this.#held;
@@ -123,7 +123,8 @@ export class RunLog implements LazyUnit {
       this.#releaseHeld();
     }
     const now = this.#ports.now();
-    if (this.#lastDeltaMessage !== type + messageId || now - this.#lastDeltaAt >= deltaIntervalMs) {
+    const isDue = this.#lastDeltaMessage !== type + messageId || now - this.#lastDeltaAt >= deltaIntervalMs;
+    if (isDue && this.#isFollowed) {
       this.#pushDelta(type, messageId, text, now);
       return;
     }
@@ -288,6 +289,12 @@ export class RunLog implements LazyUnit {
     const { elsewhere } = this.#ports;
     if (elsewhere === null) return this.#readers.source(null);
     return this.#readers.source(() => (this.#abandoned ? elsewhere(this.runId, this.#committedNext) : null));
+  }
+
+  /** Whether anybody may follow the log: of a store that others read, too, nobody knows. */
+  get #isFollowed(): boolean {
+    const { heard, announce } = this.#ports;
+    return heard !== null || announce !== null || !this.#readers.isEmpty;
   }
 
   /** Whether a unit failed because others have closed the run, or execute it now. */

@@ -31,7 +31,7 @@ class LogBench {
   readonly log: RunLog;
   #queue: LazyUnit[] = [];
 
-  constructor(options: Partial<RunLogOptions> = {}, shared: Partial<RunLogPorts> = {}) {
+  constructor(options: Partial<RunLogOptions> = {}, shared: Partial<RunLogPorts> = {}, isFollowed = true) {
     this.log = new RunLog(
       {
         enqueue: (unit) => void this.#queue.push(unit),
@@ -59,6 +59,10 @@ class LogBench {
         ...options,
       },
     );
+    if (isFollowed) this.follow();
+  }
+
+  follow(): void {
     this.log.subscribe(
       (frames) => void this.frames.push(...frames),
       () => {
@@ -159,6 +163,29 @@ test('the first delta of a message is never held, the next ones at most 20 ms', 
   bench.log.delta('message.delta', 'm', 'd');
   bench.commit();
   assert.deepEqual(texts(bench.frames), ['a', 'bc', 'd'], 'after a pause nothing is held');
+});
+
+test('the first delta of a message is held where nobody can follow the log, and no longer than any other', (t) => {
+  withTimers(t);
+  const bench = new LogBench({}, {}, false);
+  bench.log.delta('message.delta', 'm', 'a');
+  bench.log.delta('message.delta', 'm', 'b');
+  bench.commit();
+  assert.deepEqual(bench.stored, []);
+  t.mock.timers.tick(20);
+  bench.commit();
+  assert.deepEqual(texts(bench.stored), ['ab']);
+  bench.now += 20;
+  bench.follow();
+  bench.log.delta('message.delta', 'm', 'c');
+  bench.commit();
+  assert.deepEqual(texts(bench.frames), ['c'], 'somebody waits for it');
+  for (const told of [{ announce: () => undefined }, { heard: () => undefined }]) {
+    const shared = new LogBench({}, told, false);
+    shared.log.delta('message.delta', 'm', 'a');
+    shared.commit();
+    assert.deepEqual(texts(shared.stored), ['a'], 'whoever is told may wait for it, too');
+  }
 });
 
 test('held text comes before whatever is logged next, and kinds of text are not mixed', (t) => {
