@@ -145,6 +145,20 @@ describe('declarations', () => {
       assert.deepEqual(older?.toJS(), documents[0]?.toJS(), `${kind}, to who reads YAML 1.1`);
       printed.push(stdout);
     }
+    for (const [plural, name] of [
+      ['agents', 'name: support'],
+      ['Skills', 'name: refunds'],
+      ['mcp-servers', 'name: weather'],
+      ['quotarules', 'period: Daily'],
+      ['retention-policies', 'target: Spans'],
+      ['EgressPolicies', 'tenantId: default'],
+    ] as const)
+      assert.match((await folder.acp(['get', plural])).stdout, new RegExp(`^${name}$`, 'm'), plural);
+    for (const word of ['agentss', 'policies', '']) {
+      const { code, stderr } = await folder.acp(['get', word]);
+      assert.equal(code, 2, word);
+      assert.match(stderr, /it is one of EgressPolicy, Skill, McpServer, Agent, /);
+    }
     folder.write('again.yaml', printed.join('---\n'));
     const unchanged = created.map((line) => line.replace('created', 'unchanged'));
     const before = await folder.acp(['audit', 'list', '--json']);
