@@ -30,10 +30,7 @@ const overHttp = (url: string, token: string | undefined): Transport =>
   httpTransport({ url, token, userAgent: `acp/${version}` });
 
 /** Opens the store in this process, through the same pipeline as the service. */
-const inProcess = async (
-  target: Target,
-  access: StoreAccess,
-): Promise<Pick<Connection, 'transport' | 'local'>> => {
+const inProcess = async (target: Target, access: StoreAccess): Promise<Pick<Connection, 'transport' | 'local'>> => {
   const [config, { createApp }, { silentLogger }] = await Promise.all([
     readConfig(target),
     import('../app.ts'),

@@ -23,6 +23,8 @@ test('commands on a store in PostgreSQL work beside the services that share it, 
     ...['--set', 'Service:Persistence:Postgres:MaxConnections=4'],
   ];
   const acp = (...args: string[]) => folder.acp([...args, ...there]);
+  const planned = await acp('apply', '-f', 'hello.yaml', '--dry-run');
+  assert.deepEqual([planned.code, /^created +Agent +hello/.test(planned.stdout)], [0, true], planned.stderr);
   const none = await acp('db', 'status');
   assert.deepEqual([none.code, /There is no store at/.test(none.stderr)], [8, true], none.stderr);
   const { url } = await folder.serve(there);
