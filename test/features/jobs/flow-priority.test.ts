@@ -84,7 +84,10 @@ forEachDurableService(
       '{"urgency":"9"}',
       '{"urgency":1.5}',
       '{"urgency":-7}',
+      '{"urgency":100}',
       '{"urgency":1e9}',
+      '{"urgency":-1e9}',
+      '{"urgency":-100}',
     ];
     const ids: string[] = [];
     for (const body of bodies) ids.push(await acceptedRun(app, { body }));
@@ -95,7 +98,7 @@ forEachDurableService(
       const [taken] = await jobs.claim('worker', at, at + 60_000, 1, anyJob);
       order.push(ids.indexOf(taken?.id ?? ''));
     }
-    assert.deepEqual(order, [5, 6, 1, 0, 2, 3, 4], 'more than 100 is 100, which is before 50');
+    assert.deepEqual(order, [5, 6, 9, 1, 0, 2, 3, 4, 7, 8], 'more than 100 is 100, and less than -100 is that');
   },
 );
 
