@@ -246,6 +246,18 @@ describe('declarations', () => {
     assert.match(shown.stderr, /error: bad\.yaml:8: period: must be one of Daily, Monthly/);
   });
 
+  test('the exit code is that of the first failure, whatever fails after it', async (t) => {
+    const folder = createFolder(t);
+    await folder.serve(['--set', 'Service:Scheduling:Enabled=false']);
+    const trigger = 'kind: Trigger\nname: t\ntargetName: nobody\nsecretConfigurationKey: Service:TriggerSecrets:x\n';
+    const schedule = 'kind: Schedule\nname: s\nhandlerKey: acp.agent-batch\ntargetName: good\npayload: [Hi]\n';
+    folder.write('both.yaml', [trigger, agent('good'), schedule].join('---\n'));
+    const both = await apply(folder, '-f', 'both.yaml');
+    assert.deepEqual([both.code, both.actions], [9, ['created Agent good', 'failed Schedule s', 'failed Trigger t']]);
+    folder.write('one.yaml', trigger);
+    assert.equal((await apply(folder, '-f', 'one.yaml')).code, 2);
+  });
+
   test('what the service refuses does not stop the others, and is told with what was applied', async (t) => {
     const folder = createFolder(t);
     folder.write(

@@ -1,7 +1,7 @@
 import assert from 'node:assert/strict';
 import type { AgentRunRequest } from '../../../src/contract/run-request.ts';
 import { jobStore } from '../../../src/features/jobs/index.ts';
-import { forEachDurableService, forEachService, type TestApp } from '../../support/app.ts';
+import { forEachDurableService, forEachService, overHttp, type TestApp } from '../../support/app.ts';
 import { eventually } from '../../support/eventually.ts';
 import { anyJob } from '../runs/other-process.ts';
 import { enqueue, refusal } from '../runs/run-calls.ts';
@@ -70,6 +70,18 @@ forEachService('FLOW concurrency: keys take turns, however many runs of one wait
     [0, 1, 2, 3],
     'in each the oldest first',
   );
+});
+
+overHttp('FLOW concurrency: keys of an agent take turns in a lane whose own flow has none', async (open) => {
+  const shop = workshop({ concurrency: { limit: 9, key } });
+  const lane = { LaneByHandlerKey: { 'acp.agent-run': 'runs' }, LaneFlows: { runs: { Concurrency: { Limit: 50 } } } };
+  const app = await open({ ...shop.setup, service: { Scheduling: { ...oneAtOnce.Scheduling, ...lane } } });
+  const order = await orderOf(
+    app,
+    shop,
+    ['ann', 'ann', 'ann', 'bob'].map((customer) => of(customer)),
+  );
+  assert.ok(order.indexOf(3) < 2, `bob waits for one run of ann at most: ${order}`);
 });
 
 forEachDurableService(
