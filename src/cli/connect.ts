@@ -30,7 +30,7 @@ const overHttp = (url: string, token: string | undefined): Transport =>
   httpTransport({ url, token, userAgent: `acp/${version}` });
 
 /** Opens the store in this process, through the same pipeline as the service. */
-const inProcess = async (target: Target, access: StoreAccess): Promise<Transport> => {
+const inProcess = async (target: Target, access: StoreAccess): Promise<Pick<Connection, 'transport' | 'local'>> => {
   const [config, { createApp }, { silentLogger }] = await Promise.all([
     readConfig(target),
     import('../app.ts'),
@@ -38,7 +38,9 @@ const inProcess = async (target: Target, access: StoreAccess): Promise<Transport
   ]);
   const mode = access === 'preview' ? 'preview' : 'local';
   const app = await createApp({ config, mode, log: silentLogger, cwd: target.cwd });
-  return inProcessTransport(app.dispatch, app.localCaller, () => app.close());
+  // Services on a server are at work on the same store, whoever opens it beside them.
+  const local = config.values.Service.Persistence.Provider !== 'Postgres';
+  return { transport: inProcessTransport(app.dispatch, app.localCaller, () => app.close()), local };
 };
 
 export interface Owner {
@@ -101,7 +103,7 @@ const reach = async (target: Target, access: StoreAccess): Promise<Pick<Connecti
   const serving = await servingTransport(target);
   if (serving !== null) return { transport: serving, local: false };
   try {
-    return { transport: await inProcess(target, access), local: true };
+    return await inProcess(target, access);
   } catch (error) {
     if (!(error instanceof AcpError) || error.code !== 'store-unavailable') throw error;
     // A service that was about to start has the store by now, and says where it listens.

@@ -16,7 +16,7 @@ export interface GlobalOptions {
 export interface Connection {
   readonly client: Client;
   readonly transport: Transport;
-  /** True when the store was opened in this process; its scheduler is off. */
+  /** True when the store was opened in this process, whose scheduler is off, and no other one can be at work on it. */
   readonly local: boolean;
 }
 

@@ -26,8 +26,13 @@ import { postgresOptions, storeFile, storeName, storePlace } from './store-place
  */
 export const openPreview = async (options: OpenOptions): Promise<OpenedStorage> => {
   const configured = storePlace(options);
-  // A preview writes nothing by itself, and on a server there is nobody to be kept from the store.
-  if (configured.provider === 'Postgres') return openOnServer({ ...options, autoApplyMigrations: false }, configured);
+  if (configured.provider === 'Postgres') {
+    // A preview writes nothing by itself, and on a server there is nobody to be kept from the store.
+    const opened = await openOnServer({ ...options, autoApplyMigrations: false }, configured);
+    if (opened.pending.length < (options.migrations ?? allMigrations).length) return opened;
+    await opened.close();
+    return openInMemory(options);
+  }
   if (configured.provider === 'Memory' || !existsSync(realStorePath(configured.path))) return openInMemory(options);
   const path = storeFile(options);
   const { storage } = await openForReading(options);

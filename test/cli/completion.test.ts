@@ -154,6 +154,7 @@ describe('completion', () => {
     assert.deepEqual(await inBash(folder, 'acp get Agent '), ['hello', 'helper']);
     assert.deepEqual(await offered('acp get Quo', folder.path), ['QuotaRule']);
     assert.deepEqual(await offered('acp get agent helpe', folder.path), ['helper']);
+    assert.deepEqual(await offered('acp get agents helpe', folder.path), ['helper']);
     assert.deepEqual(await offered('acp get Nothing ', folder.path), []);
   });
 

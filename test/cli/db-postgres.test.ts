@@ -23,6 +23,8 @@ test('commands on a store in PostgreSQL work beside the services that share it, 
     ...['--set', 'Service:Persistence:Postgres:MaxConnections=4'],
   ];
   const acp = (...args: string[]) => folder.acp([...args, ...there]);
+  const planned = await acp('apply', '-f', 'hello.yaml', '--dry-run');
+  assert.deepEqual([planned.code, /^created +Agent +hello/.test(planned.stdout)], [0, true], planned.stderr);
   const none = await acp('db', 'status');
   assert.deepEqual([none.code, /There is no store at/.test(none.stderr)], [8, true], none.stderr);
   const { url } = await folder.serve(there);
@@ -36,9 +38,12 @@ test('commands on a store in PostgreSQL work beside the services that share it, 
     assert.equal(done.code, 0, `${command.join(' ')}: ${done.stderr}`);
   }
   assert.equal((await folder.acp(['run', 'hello', 'Hi', '--url', url])).code, 0, 'the service sees the agent');
+  // Services on the server are at work on what a command puts in line, whoever they are.
+  const queued = await acp('run', 'hello', 'Hi', '--queued', '--follow');
+  assert.deepEqual([queued.code, queued.stderr.includes('no service')], [0, false], queued.stderr);
   const status = JSON.parse((await acp('db', 'status', '--json')).stdout) as ServerStatus;
   assert.deepEqual([status.provider, status.schema, status.processes, status.pending], ['Postgres', 'service', 1, []]);
-  assert.ok(status.rows['runs'] === 1 && (status.tableBytes['runs'] ?? 0) > 0 && status.totalBytes > 0);
+  assert.ok(status.rows['runs'] === 2 && (status.tableBytes['runs'] ?? 0) > 0 && status.totalBytes > 0);
   assert.ok(status.connections.ofService >= 1 && status.connections.used <= status.connections.limit);
   assert.ok(Math.abs(status.clockAheadMs) < 60_000 && !status.isStandby && status.unfinishedMove === null);
   const check = await acp('db', 'check', '--json');

@@ -145,6 +145,20 @@ describe('declarations', () => {
       assert.deepEqual(older?.toJS(), documents[0]?.toJS(), `${kind}, to who reads YAML 1.1`);
       printed.push(stdout);
     }
+    for (const [plural, name] of [
+      ['agents', 'name: support'],
+      ['Skills', 'name: refunds'],
+      ['mcp-servers', 'name: weather'],
+      ['quotarules', 'period: Daily'],
+      ['retention-policies', 'target: Spans'],
+      ['EgressPolicies', 'tenantId: default'],
+    ] as const)
+      assert.match((await folder.acp(['get', plural])).stdout, new RegExp(`^${name}$`, 'm'), plural);
+    for (const word of ['agentss', 'policies', '']) {
+      const { code, stderr } = await folder.acp(['get', word]);
+      assert.equal(code, 2, word);
+      assert.match(stderr, /it is one of EgressPolicy, Skill, McpServer, Agent, /);
+    }
     folder.write('again.yaml', printed.join('---\n'));
     const unchanged = created.map((line) => line.replace('created', 'unchanged'));
     const before = await folder.acp(['audit', 'list', '--json']);
@@ -230,6 +244,18 @@ describe('declarations', () => {
     assert.equal((await folder.acp(['agents', 'get', 'good'])).code, 4);
     const shown = await folder.acp(['apply', '-f', 'bad.yaml']);
     assert.match(shown.stderr, /error: bad\.yaml:8: period: must be one of Daily, Monthly/);
+  });
+
+  test('the exit code is that of the first failure, whatever fails after it', async (t) => {
+    const folder = createFolder(t);
+    await folder.serve(['--set', 'Service:Scheduling:Enabled=false']);
+    const trigger = 'kind: Trigger\nname: t\ntargetName: nobody\nsecretConfigurationKey: Service:TriggerSecrets:x\n';
+    const schedule = 'kind: Schedule\nname: s\nhandlerKey: acp.agent-batch\ntargetName: good\npayload: [Hi]\n';
+    folder.write('both.yaml', [trigger, agent('good'), schedule].join('---\n'));
+    const both = await apply(folder, '-f', 'both.yaml');
+    assert.deepEqual([both.code, both.actions], [9, ['created Agent good', 'failed Schedule s', 'failed Trigger t']]);
+    folder.write('one.yaml', trigger);
+    assert.equal((await apply(folder, '-f', 'one.yaml')).code, 2);
   });
 
   test('what the service refuses does not stop the others, and is told with what was applied', async (t) => {

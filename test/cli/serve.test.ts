@@ -19,6 +19,17 @@ describe('serve', () => {
     }
   });
 
+  test('what a module has left open does not keep a service that was stopped', async (t) => {
+    const folder = createFolder(t);
+    folder.write(
+      'open.mjs',
+      "import { createServer } from 'node:http';\ncreateServer().listen(0, '127.0.0.1');\nexport default { name: 'open' };\n",
+    );
+    const { running } = await folder.serve(['--set', 'Host:Modules=["./open.mjs"]']);
+    running.child.kill('SIGTERM');
+    assert.equal((await running.done).code, 0);
+  });
+
   test('a second signal ends it at once', async (t) => {
     const folder = createFolder(t);
     const { running } = await folder.serve(['--set', 'Service:Drain:Timeout=60s', '--set', 'Host:LogLevel=info']);

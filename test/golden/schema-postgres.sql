@@ -745,5 +745,5 @@ CREATE UNIQUE INDEX triggers_pk ON triggers USING btree (tenant_id, name);
 CREATE INDEX webhook_deliveries_delivered ON webhook_deliveries USING btree (tenant_id, delivered_at, id) WHERE (status = 'Delivered'::text);
 CREATE INDEX webhook_deliveries_newest ON webhook_deliveries USING btree (webhook_id, created_at, id);
 CREATE UNIQUE INDEX webhook_deliveries_pk ON webhook_deliveries USING btree (id);
-CREATE INDEX webhook_deliveries_waiting ON webhook_deliveries USING btree (webhook_id, id) WHERE (status = 'Pending'::text);
+CREATE INDEX webhook_deliveries_status ON webhook_deliveries USING btree (status, webhook_id, created_at, id);
 CREATE UNIQUE INDEX webhooks_pk ON webhooks USING btree (tenant_id, name);

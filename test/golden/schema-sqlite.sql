@@ -124,4 +124,4 @@ CREATE INDEX "service_skill_script_grants_skill" on "service_skill_script_grants
 CREATE INDEX "service_trigger_calls_kept" on "service_trigger_calls" ("kept_until");
 CREATE INDEX "service_webhook_deliveries_delivered" on "service_webhook_deliveries" ("tenant_id", "delivered_at", "id") where "status" = 'Delivered';
 CREATE INDEX "service_webhook_deliveries_newest" on "service_webhook_deliveries" ("webhook_id", "created_at", "id");
-CREATE INDEX "service_webhook_deliveries_waiting" on "service_webhook_deliveries" ("webhook_id", "id") where "status" = 'Pending';
+CREATE INDEX "service_webhook_deliveries_status" on "service_webhook_deliveries" ("status", "webhook_id", "created_at", "id");

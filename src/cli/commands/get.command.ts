@@ -34,7 +34,7 @@ export const registerGet = (host: CommandHost): void => {
     .description('print what is stored as declarations that can be applied again')
     .argument(
       '<kind>',
-      'Agent, Skill, Schedule, Webhook, Trigger, McpServer, QuotaRule, ApprovalRule, RetentionPolicy or EgressPolicy',
+      'Agent, Skill, Schedule, Webhook, Trigger, McpServer, QuotaRule, ApprovalRule, RetentionPolicy or EgressPolicy, in any case and in the plural, too',
     )
     .argument('[name]', 'one of them; all by default')
     .option('-o, --output <format>', 'yaml or json', 'yaml');

@@ -9,7 +9,9 @@ import type { Session } from '../session.ts';
 
 /** `127.0.0.1:7070`: what tells services apart, without what all addresses share. */
 const nameOf = ({ target }: Transport, local: boolean): string =>
-  local ? 'store of this folder, no service' : target.replace(/^https?:\/\//, '');
+  local
+    ? 'store of this folder, no service'
+    : target.replace(/^https?:\/\//, '').replace('this process', 'shared store');
 
 /** What the command line says of the run that the screens were left with, and what it can be asked next. */
 const goOn = async ({ terminal, globals, print }: Session, client: Client, runId: string): Promise<void> => {

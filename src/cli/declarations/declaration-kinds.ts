@@ -277,9 +277,12 @@ export const kindNames: readonly string[] = declarationKinds.map(({ kind }) => k
 export const kindOf = (word: unknown): DeclarationKind | undefined =>
   typeof word === 'string' ? declarationKinds.find(({ kind }) => kind.toLowerCase() === word.toLowerCase()) : undefined;
 
-/** The same. Throws `validation-failed`. */
+const pluralOf = (kind: string): string => (kind.endsWith('y') ? `${kind.slice(0, -1)}ies` : `${kind}s`);
+
+/** The same as commands are written: also in the plural, and with hyphens between its words. Throws `validation-failed`. */
 export const namedKind = (word: string): DeclarationKind => {
-  const kind = kindOf(word);
+  const plain = word.replaceAll('-', '').toLowerCase();
+  const kind = kindOf(plain) ?? declarationKinds.find((one) => pluralOf(one.kind).toLowerCase() === plain);
   if (kind !== undefined) return kind;
   throw new AcpError('validation-failed', `There is no kind "${word}": it is one of ${kindNames.join(', ')}.`);
 };

@@ -1,13 +1,11 @@
 import assert from 'node:assert/strict';
 import { randomUUID } from 'node:crypto';
 import { test } from 'node:test';
-import type { CompiledQuery } from 'kysely';
-import type { SqlDialect } from '../../../src/db/dialect.ts';
-import { createStorage } from '../../../src/db/storage.ts';
 import { auditReadingStore } from '../../../src/features/audit/audit-reading.store.ts';
 import { createSweepUnits } from '../../../src/features/retention/sweep-units.store.ts';
 import { runStore } from '../../../src/features/runs/runs.store.ts';
 import { withPostgres } from '../../support/postgres-server.ts';
+import { watchQueries } from '../watched-queries.ts';
 import { openOnServer, skip } from './opened.ts';
 
 const weekMs = 7 * 86_400_000;
@@ -55,7 +53,7 @@ test('statements over tables that lie apart meet the partitions that they have t
     await client.query('analyze');
   });
 
-  const seen: CompiledQuery[] = [];
+  const { stores, seen } = watchQueries(storage);
   /** The plans of what a store asks, executed. */
   const plans = async (ask: () => Promise<unknown>): Promise<Plan[]> => {
     seen.length = 0;
@@ -70,31 +68,6 @@ test('statements over tables that lie apart meet the partitions that they have t
       return found;
     });
   };
-  const watched: SqlDialect = {
-    ...storage.dialect,
-    scan(query) {
-      seen.push(query);
-      return storage.dialect.scan(query);
-    },
-    plugins: [
-      ...storage.dialect.plugins,
-      { transformQuery: ({ node }) => node, transformResult: async ({ result }) => result },
-    ],
-    kysely: {
-      ...storage.dialect.kysely,
-      createQueryCompiler() {
-        const compiler = storage.dialect.kysely.createQueryCompiler();
-        return {
-          compileQuery(node, queryId) {
-            const compiled = compiler.compileQuery(node, queryId);
-            seen.push(compiled);
-            return compiled;
-          },
-        };
-      },
-    },
-  };
-  const stores = createStorage(watched, true).stores;
   const executed = (plan: Plan): readonly Plan[] => nodesOf(plan).filter((node) => node['Actual Loops'] > 0);
   const relations = (plan: Plan): string[] =>
     executed(plan).flatMap(({ 'Relation Name': name }) => (name === undefined ? [] : [name]));

@@ -1,7 +1,7 @@
 import assert from 'node:assert/strict';
 import type { AgentRunRequest } from '../../../src/contract/run-request.ts';
 import { jobStore } from '../../../src/features/jobs/index.ts';
-import { forEachDurableService, forEachService, type TestApp } from '../../support/app.ts';
+import { forEachDurableService, forEachService, overHttp, type TestApp } from '../../support/app.ts';
 import { eventually } from '../../support/eventually.ts';
 import { anyJob } from '../runs/other-process.ts';
 import { enqueue, refusal } from '../runs/run-calls.ts';
@@ -72,6 +72,18 @@ forEachService('FLOW concurrency: keys take turns, however many runs of one wait
   );
 });
 
+overHttp('FLOW concurrency: keys of an agent take turns in a lane whose own flow has none', async (open) => {
+  const shop = workshop({ concurrency: { limit: 9, key } });
+  const lane = { LaneByHandlerKey: { 'acp.agent-run': 'runs' }, LaneFlows: { runs: { Concurrency: { Limit: 50 } } } };
+  const app = await open({ ...shop.setup, service: { Scheduling: { ...oneAtOnce.Scheduling, ...lane } } });
+  const order = await orderOf(
+    app,
+    shop,
+    ['ann', 'ann', 'ann', 'bob'].map((customer) => of(customer)),
+  );
+  assert.ok(order.indexOf(3) < 2, `bob waits for one run of ann at most: ${order}`);
+});
+
 forEachDurableService(
   'FLOW TRIGGER priority: the integer in a body is the priority, that of the agent counts where the trigger has none',
   async (open) => {
@@ -84,7 +96,10 @@ forEachDurableService(
       '{"urgency":"9"}',
       '{"urgency":1.5}',
       '{"urgency":-7}',
+      '{"urgency":100}',
       '{"urgency":1e9}',
+      '{"urgency":-1e9}',
+      '{"urgency":-100}',
     ];
     const ids: string[] = [];
     for (const body of bodies) ids.push(await acceptedRun(app, { body }));
@@ -95,7 +110,7 @@ forEachDurableService(
       const [taken] = await jobs.claim('worker', at, at + 60_000, 1, anyJob);
       order.push(ids.indexOf(taken?.id ?? ''));
     }
-    assert.deepEqual(order, [5, 6, 1, 0, 2, 3, 4], 'more than 100 is 100, which is before 50');
+    assert.deepEqual(order, [5, 6, 9, 1, 0, 2, 3, 4, 7, 8], 'more than 100 is 100, and less than -100 is that');
   },
 );
 

@@ -16,11 +16,11 @@ const listed = async (app: TestApp, query: Record<string, unknown> = {}): Promis
   (await app.client.jobs.list({ query: query as never })).body.map(({ id }) => id);
 
 /** The only place of the worker is taken, so that what is queued afterwards waits. */
-const openFull = async (open: OpenApp) => {
+const openFull = async (open: OpenApp, attempts = 1) => {
   const gate = new Gate();
   const app = await open({
     ...waitingSetup(gate),
-    service: { Scheduling: { MaxConcurrentJobs: 1, PollInterval: '1h' } },
+    service: { AsyncRun: { MaxAttempts: attempts }, Scheduling: { MaxConcurrentJobs: 1, PollInterval: '1h' } },
   });
   const executing = await enqueue(app.client, 'helper', { message: 'wait', sessionId: 's-1' });
   await gate.reached;
@@ -199,16 +199,17 @@ forEachService('JOB-23 RUN-39 who may not cancel the run does not find its job',
 });
 
 forEachService('JOB-36 JOB-38 a job that fails says why, in words of the service', async (open) => {
-  const { app, gate } = await openFull(open);
+  const { app, gate } = await openFull(open, 3);
   const id = await enqueue(app.client, 'helper', 'Hi');
   await app.client.agents.remove({ params: { name: 'helper' } });
   gate.open();
   await followToEnd(app.client, id);
   await eventually('the end of the job', async () => (await jobOf(app, id)).completedAt !== null);
-  const { status, errorCode, errorMessage } = await jobOf(app, id);
+  const { status, attempt, maxAttempts, errorCode, errorMessage } = await jobOf(app, id);
   assert.deepEqual(
-    [status, errorCode, errorMessage],
-    ['Failed', 'agent-not-found', 'Agent "helper" does not exist any more.'],
+    [status, attempt, maxAttempts, errorCode, errorMessage],
+    ['Failed', 1, 3, 'agent-not-found', 'Agent "helper" does not exist any more.'],
+    'no further attempt would help',
   );
 });
 

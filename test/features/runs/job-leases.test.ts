@@ -154,17 +154,21 @@ forEachStore(
 );
 
 forEachStore(
-  'a job without a handler, and one whose handler throws, fail with a reason of the service',
+  'JOB-36 JOB-38 a job without a handler, and one whose handler throws, fail with a reason of the service',
   async (t, store) => {
     const { put, worker, until } = await openQueue(t, store);
-    await put('a', { handlerKey: 'nobody' });
+    await put('a', { handlerKey: 'nobody', maxAttempts: 3 });
     await put('b');
     const one = worker('w', async () => {
       throw new Error('password=hunter2');
     });
     one.start();
     const unknown = await until('a', 'Failed');
-    assert.equal(unknown.error_code, 'unknown-handler-key');
+    assert.deepEqual(
+      [unknown.error_code, unknown.attempt],
+      ['unknown-handler-key', 1],
+      'no other attempt would find one',
+    );
     const thrown = await until('b', 'Failed');
     assert.deepEqual(
       [thrown.error_code, thrown.error_message, thrown.payload],

@@ -214,6 +214,7 @@ forEachDurableService(
     assert.deepEqual(await show(app.client, 'a'), saved);
     assert.deepEqual(await jobsOf(app.client, saved.id), []);
     assert.deepEqual((await app.client.schedules.handlerKeys({})).body, ['acp.agent-batch', 'acp.retention']);
+    assert.equal((await app.client.schedules.remove({ params: { name: 'a' } })).status, 204, 'what is to go can go');
   },
 );
 

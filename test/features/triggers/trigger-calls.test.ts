@@ -367,6 +367,7 @@ forEachService('TRIGGER-19 a target that was removed is 409, and the id is free 
   await saveTrigger(app);
   await app.client.agents.remove({ params: { name: 'helper' } });
   assert.equal(await outcomeOf(app, { id: 'evt-1' }), '409 trigger-target-missing');
+  assert.equal(await outcomeOf(app, { id: 'evt-2', body: ' ' }), '400 trigger-payload-invalid', 'the body comes first');
   await app.createAgent({ name: 'helper' });
   assert.equal(await outcomeOf(app, { id: 'evt-1' }), '202');
   await app.client.agents.remove({ params: { name: 'helper' } });

@@ -35,6 +35,11 @@ forEachService(
       'The rateLimit of trigger "ticket" allows 1 in 1h for each value at /data/customer.',
     ];
     assert.deepEqual(await seen(app, ids), [waits, dropped, waits, waits, dropped]);
+    const others: string[] = [];
+    for (const customer of [1, '1', 1, true, 'true', ['ann'], null])
+      others.push(await acceptedRun(app, { body: JSON.stringify({ data: { customer } }) }));
+    // A number is another key than its digits, and what is no plain value has the key of those that have none.
+    assert.deepEqual(await seen(app, others), [waits, waits, dropped, waits, waits, dropped, dropped]);
     assert.deepEqual(await seen(app, [await enqueue(app.client, 'helper', of('ann'))]), [waits]);
   },
 );

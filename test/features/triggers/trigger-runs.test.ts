@@ -126,7 +126,7 @@ forEachService('TRIGGER-26 the last accepted call is shown, and no other', async
   assert.equal(await last(), new Date(app.clock.now()).toISOString());
 });
 
-forEachService('TRIGGER-27 guards, budgets and emergency stops hold for runs of triggers', async (open) => {
+forEachService('TRIGGER-27 guards and emergency stops hold for runs of triggers', async (open) => {
   const app = await openTriggers(open, {
     service: { ContentGuard: { Pattern: { DeniedTerms: ['forbidden word'] } } },
   });

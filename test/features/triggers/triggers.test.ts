@@ -70,7 +70,9 @@ forEachService('TRIGGER-3 a save replaces the whole trigger; id, creation and la
   assert.equal(await outcomeOf(app), '202');
   const { lastAcceptedAt } = (await app.client.triggers.get({ params: { name: 'ticket' } })).body;
   assert.ok(lastAcceptedAt !== null);
-  assert.equal((await saveTrigger(app, { enabled: false })).lastAcceptedAt, lastAcceptedAt);
+  const replaced = await saveTrigger(app, { enabled: false });
+  assert.equal(replaced.lastAcceptedAt, lastAcceptedAt);
+  assert.deepEqual((await app.client.triggers.get({ params: { name: 'ticket' } })).body, replaced, 'as it is stored');
 });
 
 forEachService('TRIGGER-4 what a trigger starts has to exist; there are no workflows', async (open) => {

@@ -282,6 +282,52 @@ forEachDurableService('WEBHOOK-35 deliveries are listed newest first, by status 
   assert.equal(refused.code, 'validation-failed');
 });
 
+forEachDurableService(
+  'WEBHOOK-35 of many and of few deliveries with a status the newest come first, and those of one webhook alone',
+  async (open, t) => {
+    const app = await open(webhookSetup({ RetryDelays: ['1h'], DisableAfterConsecutiveFailures: 1000 }));
+    const server = await receiver(t, (request, response) =>
+      response.writeHead(request.url === '/bad' ? 500 : 204).end(),
+    );
+    await save(app.client, `${server.url}/bad`);
+    await save(app.client, `${server.url}/good`, { name: 'other' });
+    const made: Record<string, string[]> = { crm: [], other: [] };
+    for (const name of ['crm', 'other', 'crm', 'crm', 'other'])
+      for (let count = 0; count < 5; count += 1) {
+        made[name]?.unshift((await sendTest(app.client, name)).deliveryId ?? '');
+        await app.clock.advance(10);
+      }
+    await eventually('each was attempted', () => server.received.length === 25);
+    const listed = async (name: string, status: 'Pending' | 'Delivered' | 'Failed' | 'Dropped', take = 100) =>
+      (await deliveriesOf(app.client, { status, take }, name)).map(({ id }) => id);
+    await eventually('the last ends', async () => (await listed('other', 'Delivered')).length === 10);
+    assert.deepEqual(await listed('crm', 'Pending'), made['crm']);
+    assert.deepEqual(await listed('crm', 'Pending', 4), made['crm']?.slice(0, 4));
+    assert.deepEqual(await listed('crm', 'Delivered'), []);
+    assert.deepEqual(await listed('other', 'Delivered'), made['other']);
+    assert.deepEqual(await listed('other', 'Pending'), []);
+    const acme = app.inTenant('acme');
+    const theirs = await refusal(
+      acme.webhooks.deliveries({ params: { name: 'other' }, query: { status: 'Delivered' } }),
+    );
+    assert.equal(theirs.status, 404);
+    // A webhook of the same name in another tenant has deliveries of its own.
+    await save(acme, `${server.url}/good`, {
+      name: 'other',
+      secretConfigurationKey: 'Service:WebhookSecrets:acme:crm',
+    });
+    assert.deepEqual(await deliveriesOf(acme, { status: 'Delivered' }, 'other'), []);
+    const { deliveryId } = await sendTest(acme, 'other');
+    const [pending] = await deliveriesOf(acme, { status: 'Pending' }, 'other');
+    assert.equal(pending?.id, deliveryId);
+    assert.deepEqual(await listed('other', 'Pending'), []);
+    await save(app.client, `${server.url}/bad`, { enabled: false });
+    assert.deepEqual(await listed('crm', 'Dropped'), made['crm']);
+    assert.deepEqual(await listed('crm', 'Pending'), []);
+    assert.deepEqual(await listed('other', 'Delivered'), made['other']);
+  },
+);
+
 forEachDurableService('a delivery is sent again under its webhook-id, whatever it came to', async (open, t) => {
   const app = await open(webhookSetup({ RetryDelays: ['1m'] }));
   let status = 200;

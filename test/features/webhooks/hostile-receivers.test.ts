@@ -99,6 +99,16 @@ for (const [what, head, responseCode] of [
     await failsTwice(app, 'timeout', responseCode);
   });
 
+forEachDoor('WEBHOOK-28 of an answer no more is waited for than is read', async (open, t) => {
+  const app = await open(webhookSetup({ RetryDelays: [], MaxResponseBytes: 1000 }));
+  // The rest of what it announces never comes.
+  const answer = `HTTP/1.1 200 OK\r\ncontent-length: 1000000\r\n\r\n${'x'.repeat(1001)}`;
+  await save(app.client, await socketServer(t, (socket) => socket.write(answer)));
+  await sendTest(app.client);
+  const done = await newest(app.client, 'it has ended', ({ status }) => status !== 'Pending');
+  assert.deepEqual([done.status, done.error, done.responseCode], ['Delivered', null, 200]);
+});
+
 forEachDoor('WEBHOOK-28 an endless body is a delivery, of which little is read', async (open, t) => {
   const app = await open(webhookSetup({ MaxResponseBytes: 1000 }));
   let sent = 0;
