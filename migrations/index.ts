@@ -49,6 +49,7 @@ import { externalSpans } from './0084-external-spans.ts';
 import { askedRequests } from './0086-asked-requests.ts';
 import { agentsOfRuns } from './0088-agents-of-runs.ts';
 import { spansSetAside } from './0091-spans-set-aside.ts';
+import { spansDropped } from './0094-spans-dropped.ts';
 import { spanCountsOfNewStore } from './dialect-parts.ts';
 
 /** Every migration in order, with the checksum of its file. A static list, because a bundle cannot scan a folder. */
@@ -103,4 +104,5 @@ export const migrations: readonly Migration[] = [
   { ...askedRequests, checksum: '63a2998010913850' },
   { ...agentsOfRuns, checksum: 'b53b580c236b5db8' },
   { ...spansSetAside, checksum: 'dc8e31bcaa60d979' },
+  { ...spansDropped, checksum: '43832e9b27991da1' },
 ];
