@@ -206,12 +206,21 @@ overHttp('OAI-30 a call of a remote tool has the name of its server', async (ope
   const app = await open(helperSetup(mcpSetup()));
   await connected(app.client, server.endpoint, { requiresApproval: false });
   await app.client.agents.create({
-    body: { name: 'remote', model: local, toolNames: ['weather_look', 'add'] },
+    body: { name: 'remote', model: local, toolNames: ['weather_look', 'add', 'wipe'] },
   });
-  app.simulator.enqueue(calls('weather_look', {}, 'c1'), calls('add', {}, 'c2'), says('Done.'));
+  app.simulator.enqueue(
+    calls('weather_look', {}, 'c1'),
+    calls('add', {}, 'c2'),
+    calls('wipe', {}, 'c3'),
+    says('Done.'),
+  );
   const labels = (items: readonly Json[]) =>
     items.flatMap((item) => (item['type'] === 'mcp_call' ? [`${item['name']} of ${item['server_label']}`] : []));
-  const expected = ['weather_look of weather', 'add of acp'];
+  const expected = ['weather_look of weather', 'add of acp', 'wipe of acp'];
+  const results = (items: readonly Json[]) =>
+    items.flatMap(({ type, output: result, error, status }) =>
+      type === 'mcp_call' ? [[result, error !== null, status]] : [],
+    );
   const response = await send(app, '/responses', { model: 'remote', input: 'Hi', conversation: 'talk' });
   const { id, output } = (await response.json()) as { id: string; output: Json[] };
   assert.deepEqual(labels(output), expected);
@@ -219,6 +228,12 @@ overHttp('OAI-30 a call of a remote tool has the name of its server', async (ope
   assert.deepEqual(labels(again.output), expected);
   const listed = (await (await send(app, '/conversations/talk/items?order=asc', null)).json()) as { data: Json[] };
   assert.deepEqual(labels(listed.data), expected);
+  for (const items of [output, listed.data])
+    assert.deepEqual(results(items), [
+      ['Rain', false, 'completed'],
+      ['four', false, 'completed'],
+      [null, true, 'failed'],
+    ]);
   await app.client.mcpServers.save({
     params: { name: 'weather' },
     body: { endpoint: server.endpoint, enabled: false },
