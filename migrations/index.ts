@@ -50,6 +50,7 @@ import { askedRequests } from './0086-asked-requests.ts';
 import { agentsOfRuns } from './0088-agents-of-runs.ts';
 import { spansSetAside } from './0091-spans-set-aside.ts';
 import { deliveriesByStatus } from './0092-deliveries-by-status.ts';
+import { spansDropped } from './0094-spans-dropped.ts';
 import { spanCountsOfNewStore } from './dialect-parts.ts';
 
 /** Every migration in order, with the checksum of its file. A static list, because a bundle cannot scan a folder. */
@@ -105,4 +106,5 @@ export const migrations: readonly Migration[] = [
   { ...agentsOfRuns, checksum: 'b53b580c236b5db8' },
   { ...spansSetAside, checksum: 'dc8e31bcaa60d979' },
   { ...deliveriesByStatus, checksum: '46d538292cd31ac3' },
+  { ...spansDropped, checksum: '43832e9b27991da1' },
 ];

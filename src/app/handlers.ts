@@ -100,6 +100,7 @@ export const apiHandlers = (parts: HandlerParts): ApiHandlers<typeof operations>
     },
     sessions,
     runsOnClient: (name) => hostTools.registry.get(name)?.descriptor.runsOnClient === true,
+    serverOf: (tenantId, name) => (tools.get(name) === undefined ? mcpServers.tools.serverOf(tenantId, name) : null),
     agents: agents.known,
     exposed: agents.models,
     agentExists: async (tenantId, name) =>

@@ -53,6 +53,8 @@ export interface Operation {
   readonly page?: true;
   /** Most calls from one address in a minute, where the transport knows addresses; left out: those of the service as a whole. */
   readonly callsPerMinute?: number;
+  /** A `POST` that changes nothing, as every `GET` does: it looks, tries or foresees. */
+  readonly changesNothing?: true;
   /** Largest body in bytes; default 1 MiB. */
   readonly maxBodyBytes?: number;
   /** The audit entry that a call writes together with its change; left out: it changes nothing that is audited. */
@@ -105,6 +107,10 @@ export interface CliShape {
 export type OperationTable = Readonly<Record<string, Operation>>;
 /** feature → verb → operation. The operation id is `feature.verb`. */
 export type ApiTable = Readonly<Record<string, OperationTable>>;
+
+/** True where the service is afterwards as it was before. */
+export const isRead = ({ method, changesNothing }: Pick<Operation, 'method' | 'changesNothing'>): boolean =>
+  method === 'GET' || changesNothing === true;
 
 /** True where no credential is asked for, so that nobody is refused for who they are. */
 export const isForEverybody = ({ role, anyCaller }: Pick<Operation, 'role' | 'anyCaller'>): boolean =>

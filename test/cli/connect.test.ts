@@ -73,6 +73,14 @@ test('acp connect says which door is closed, and does not take another program f
   const folder = createFolder(t);
   const { code } = await folder.acp(['connect', 'openai']);
   assert.equal(code, 8, 'no service runs');
+  const sharing = ['Provider=Postgres', 'Postgres:ConnectionString=postgres://nobody@127.0.0.1:9/none'];
+  const shared = await folder.acp([
+    'connect',
+    'openai',
+    ...sharing.flatMap((one) => ['--set', `Service:Persistence:${one}`]),
+  ]);
+  assert.equal(shared.code, 8);
+  assert.match(shared.stderr, /store is one that processes share[\s\S]*--url or ACP_URL/);
   const { url } = await folder.serve(['--set', 'Host:OpenAi:Enabled=false']);
   // The owner of the store is found without an address.
   const closed = await folder.acp(['connect', 'openai']);

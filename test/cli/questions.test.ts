@@ -126,10 +126,31 @@ test('MCP-38 on a terminal a person is asked value by value, and may decline, or
   await filled.until(/as JSON:\s*$/);
   await filled.press('[1]', 'Enter');
   await filled.until(/a JSON object on one line\.[\s\S]*as JSON:\s*$/);
+  // What misfits is said, and only that is asked for again.
+  await filled.press('{"name":"Ann","seat":"x"}', 'Enter');
+  assert.match(
+    await filled.until(/was not taken:[\s\S]*Answer\?\s*$/),
+    /it does not fit what was asked for: seat [\s\S]*\(2 of 2\)[^\n]*weather_look/,
+  );
+  await filled.press('j', 'Enter');
+  await filled.until(/Answer\? j\s+Content as JSON:\s*$/);
   await filled.press('{"name":"Ann","seat":"a"}', 'Enter');
   const content = '{"name":"Zoe","age":44,"member":false,"seat":"w","meals":["fish"]}';
   const told = `Told: {"who":{"action":"accept","content":${content}},"pays":{"action":"accept","content":{"name":"Ann","seat":"a"}}}`;
   assert.ok((await filled.until(/ended \d+/)).replaceAll('\n', '').includes(told));
+
+  const stubborn = await run('stubborn');
+  await stubborn.until(/Answer\?\s*$/);
+  await stubborn.press('d', 'Enter');
+  for (let round = 0; round < 6; round += 1) {
+    await stubborn.until(
+      new RegExp(`^(?:[\\s\\S]*was not taken){${round}}[\\s\\S]*\\(2 of 2\\)[\\s\\S]*Answer\\?\\s*$`),
+    );
+    await stubborn.press('j', 'Enter');
+    await stubborn.until(/as JSON:\s*$/);
+    await stubborn.press('{}', 'Enter');
+  }
+  assert.match(await stubborn.until(/ended \d+/), /ended 2/);
 
   const left = await run('left');
   await left.until(/Answer\?\s*$/);

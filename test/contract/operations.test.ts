@@ -66,6 +66,19 @@ test('SEC-3 every operation has a role and a scope, or neither: meta, whoami, wh
   );
 });
 
+test('SEC-19 what says that it changes nothing is a POST without an entry in the audit trail or an answer that is kept', () => {
+  const such = entries.filter(({ operation }) => operation.changesNothing === true);
+  assert.deepEqual(such.map(({ id }) => id).sort(), [
+    'agents.estimate',
+    'agents.validate',
+    'mcpServers.check',
+    'mcpServers.prompt',
+    'policyTests.run',
+  ]);
+  for (const { id, operation } of such)
+    assert.deepEqual([operation.method, operation.audit, operation.idempotency], ['POST', undefined, undefined], id);
+});
+
 test('AUDIT-20 every write that is audited names its action, and names are unique', () => {
   const actions = entries.flatMap(({ operation }) => operation.audit?.action ?? []);
   assert.equal(new Set(actions).size, actions.length);

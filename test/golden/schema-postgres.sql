@@ -656,6 +656,7 @@ CREATE UNIQUE INDEX dropped_conversations_pk ON dropped_conversations USING btre
 CREATE UNIQUE INDEX emergency_stops_pk ON emergency_stops USING btree (id);
 CREATE UNIQUE INDEX external_spans_pk ON external_spans USING btree (tenant_id, trace_id, span_id);
 CREATE INDEX external_spans_received ON external_spans USING btree (received_at);
+CREATE INDEX external_spans_set_aside ON external_spans USING btree (received_at, tenant_id) WHERE (set_aside IS NOT NULL);
 CREATE INDEX external_spans_waiting ON external_spans USING btree (run_id, received_at);
 CREATE UNIQUE INDEX flow_keys_pk ON flow_keys USING btree (id);
 CREATE INDEX flow_keys_since ON flow_keys USING btree (since);

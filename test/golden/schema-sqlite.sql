@@ -87,6 +87,7 @@ CREATE INDEX "service_attachments_session" on "service_attachments" ("tenant_id"
 CREATE INDEX "service_audit_entries_entity" on "service_audit_entries" ("tenant_id", "entity", "id");
 CREATE INDEX "service_conversation_segments_source" on "service_conversation_segments" ("source_id", "last_sequence");
 CREATE INDEX "service_external_spans_received" on "service_external_spans" ("received_at");
+CREATE INDEX "service_external_spans_set_aside" on "service_external_spans" ("received_at", "tenant_id") where "set_aside" is not null;
 CREATE INDEX "service_external_spans_waiting" on "service_external_spans" ("run_id", "received_at");
 CREATE INDEX "service_flow_keys_since" on "service_flow_keys" ("since");
 CREATE INDEX "service_flow_places_due" on "service_flow_places" ("state", "due_at", "job_id");

@@ -6,7 +6,8 @@ import { AcpError } from '../../contract/errors.ts';
 import { doorAddress, doorProblem } from '../client-doors.ts';
 import { type Connectable, connectable, snippetFor } from '../client-snippets.ts';
 import { type CommandHost, covers } from '../command-host.ts';
-import { type Owner, servingAddress } from '../connect.ts';
+import { type Owner, servingAddress, type Target } from '../connect.ts';
+import { readConfig } from '../read-config.ts';
 
 const failedExitCode = 1;
 
@@ -38,6 +39,17 @@ const scopes: Readonly<Record<Connectable, string>> = {
 const variableNote = (client: Connectable): string =>
   `ACP_TOKEN has to be set where that is used, such as by: export ACP_TOKEN="$(acp keys create ${client} ${scopes[client]})"`;
 
+/** A file names the process that has it; where processes share a store nothing says at which address one listens. */
+const notFound = async (target: Target): Promise<AcpError> => {
+  const { Provider } = (await readConfig(target)).values.Service.Persistence;
+  return new AcpError(
+    'cannot-connect',
+    Provider === 'Sqlite'
+      ? 'No service has the configured store.'
+      : 'The configured store is one that processes share, and does not say where a service listens.',
+  );
+};
+
 /** `acp connect`: the snippet goes to stdout, and whether it works to stderr. */
 export const registerConnect = (host: CommandHost): void => {
   const command = host.program
@@ -53,7 +65,7 @@ export const registerConnect = (host: CommandHost): void => {
       if (path !== undefined && (client === 'openai' || !path.startsWith('/')))
         throw new AcpError('validation-failed', '--path is for clients of MCP, and begins with a slash.');
       const serving = await servingAddress(session);
-      if (serving === null) throw new AcpError('cannot-connect', 'No service has the configured store.');
+      if (serving === null) throw await notFound(session);
       const address = doorAddress(client, serving.url, path);
       const { place, text } = snippetFor(client, address);
       const problem =

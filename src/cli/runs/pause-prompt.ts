@@ -53,12 +53,22 @@ const askResult = async (
   return key === 'r' ? { callId, result: text } : { callId, errorMessage: text };
 };
 
-/** Shows every call of a paused run and asks for an answer to it; one that is left leaves the whole run waiting. */
+/** Answers that were refused for what some results say: those are asked for once more. */
+export interface RefusedAnswers {
+  readonly results: NonNullable<RunAnswers['toolResults']>;
+  readonly wrong: ReadonlySet<number>;
+}
+
+/**
+ * Shows every call of a paused run and asks for an answer to it; one that is left leaves the whole run waiting. After a
+ * refusal only what was refused is shown.
+ */
 export const askAnswers = async (
   terminal: Terminal,
   agentName: string,
   { approvals, clientToolCalls }: RunPause,
   canRemember: boolean,
+  refused: RefusedAnswers | null = null,
 ): Promise<RunAnswers | Left> => {
   const { style, width } = terminal;
   const decisions: ToolApprovalDecision[] = [];
@@ -72,6 +82,11 @@ export const askAnswers = async (
   if (decisions.length > 0) return { approvals: decisions };
   const toolResults: NonNullable<RunAnswers['toolResults']> = [];
   for (const [index, call] of clientToolCalls.entries()) {
+    const kept = refused?.wrong.has(index) === false ? refused.results[index] : undefined;
+    if (kept !== undefined) {
+      toolResults.push(kept);
+      continue;
+    }
     const title = `${style.yellow(`${agentName} waits for the result of`)}${place(index, clientToolCalls.length)}`;
     await terminal.write(`\n${waitingCallText(title, call, width, style, true)}`);
     const result = await askResult(terminal, call);

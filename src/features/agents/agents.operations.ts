@@ -82,6 +82,7 @@ export const agentOperations = defineOperations({
     role: 'Operator',
     scope: 'AgentsAdmin',
     method: 'POST',
+    changesNothing: true,
     path: '/api/agents/validate',
     summary: 'Compile a definition without saving it and report every finding',
     description:
@@ -132,6 +133,7 @@ export const agentOperations = defineOperations({
     role: 'Reader',
     scope: 'RunsRead',
     method: 'POST',
+    changesNothing: true,
     path: '/api/agents/{name}/estimate',
     summary: 'Estimate the prompt of a run against the context window',
     description:

@@ -10,6 +10,8 @@ export const isModelName = (name: string): boolean => name.includes('/');
 export interface ExposedModel {
   readonly content: AgentContent;
   readonly provider: string;
+  /** False where it can answer nothing: it makes embeddings, which its provider cannot be asked for. */
+  readonly isOfUse: boolean;
 }
 
 /** What the configuration sets for one model. */
@@ -51,6 +53,9 @@ const bindingOf = (provider: string, model: string, settings: ExposedModelSettin
       }),
 });
 
+const isOfUse = ({ catalog, makesVectors }: ModelProvider, model: string): boolean =>
+  makesVectors === true || catalog.find(({ name }) => name === model)?.supportsEmbeddings !== true;
+
 const modelsOf = ({ catalog, defaultModel }: ModelProvider): string[] => [
   ...new Set([...catalog.map(({ name }) => name), ...(defaultModel === null ? [] : [defaultModel])]),
 ];
@@ -74,23 +79,23 @@ export const createExposedModels = ({ references, exposesModels, exposedModels }
         references,
       );
       if (agent === null) continue;
-      models.set(name, { content, provider: provider.name });
+      models.set(name, { content, provider: provider.name, isOfUse: isOfUse(provider, model) });
       agents.set(name, agent);
     }
   return {
     /** Undefined for every name that stands for no model. */
     compiled: (name: string): CompiledAgent | undefined => agents.get(name),
     content: (name: string): AgentContent | undefined => models.get(name)?.content,
-    /** With the name of its provider; null: there is none, or the tenant may not call it. */
+    /** With the name of its provider; null: there is none, it is of no use, or the tenant may not call it. */
     find(tenantId: string, name: string): { readonly name: string; readonly provider: string } | null {
       const model = models.get(name);
-      return model === undefined || !allowsProvider(tenantId, model.provider)
+      return model?.isOfUse !== true || !allowsProvider(tenantId, model.provider)
         ? null
         : { name, provider: model.provider };
     },
     list: (tenantId: string): readonly { readonly name: string; readonly provider: string }[] =>
       [...models]
-        .filter(([, { provider }]) => allowsProvider(tenantId, provider))
+        .filter(([, { provider, isOfUse }]) => isOfUse && allowsProvider(tenantId, provider))
         .map(([name, { provider }]) => ({ name, provider })),
   };
 };

@@ -253,6 +253,38 @@ export const externalSpanStore = defineStore((storage) => ({
       ...{ tenantId, traceId, since: Number(since) },
     }));
   },
+  /** How many spans are set aside, of all tenants. */
+  async setAsideCount(): Promise<number> {
+    const { count } = await storage.db
+      .selectFrom('external_spans')
+      .select(({ fn }) => fn.countAll().as('count'))
+      .where('set_aside', 'is not', null)
+      .executeTakeFirstOrThrow();
+    return Number(count);
+  },
+  /** Removes what was set aside and came before a time; how many spans of which tenant that were. */
+  async drop(before: number): Promise<ReadonlyMap<string, number>> {
+    const overdue = await storage.db
+      .selectFrom('external_spans')
+      .select('tenant_id')
+      .distinct()
+      .where('set_aside', 'is not', null)
+      .where('received_at', '<', before)
+      .orderBy('tenant_id')
+      .execute();
+    const dropped = new Map<string, number>();
+    for (const { tenant_id: tenantId } of overdue) {
+      const { numDeletedRows } = await storage.db
+        .deleteFrom('external_spans')
+        .where('set_aside', 'is not', null)
+        .where('received_at', '<', before)
+        .where('tenant_id', '=', tenantId)
+        .executeTakeFirstOrThrow();
+      // None where another process was first: what is gone is told once.
+      if (numDeletedRows > 0n) dropped.set(tenantId, Number(numDeletedRows));
+    }
+    return dropped;
+  },
   /** Forgets which spans became runs before a time. */
   async forget(before: number): Promise<void> {
     await storage.db

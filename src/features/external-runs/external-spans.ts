@@ -27,11 +27,15 @@ export interface ExternalSpansDeps {
   stored(tenantId: string, tree: ExternalTree): void;
   /** Tells of spans that are not tried any more. */
   setAside(count: number): void;
+  /** Tells of spans that were set aside for so long that they are gone now. */
+  dropped(count: number): void;
   readonly settings: {
     /** How long the spans below a root may stay away. */
     readonly settleAfterMs: number;
     /** How long spans wait for the one above them. */
     readonly orphansAfterMs: number;
+    /** How old spans may get that no run could be made of. */
+    readonly setAsideForMs: number;
     /** Null: traces are not stored. */
     readonly maxSpansPerRun: number | null;
     readonly recordSensitiveData: boolean;
@@ -54,6 +58,8 @@ export const maxSpansPerTrace = 5000;
 const tracesAtOnce = 100;
 const tracesPerUnit = 100;
 const looksPerWait = 4;
+// Where no spans are taken any more, what is left of those that were.
+const leftoversEveryMs = 3_600_000;
 // Longer than any exporter repeats what it sent.
 const knownForMs = 24 * 3_600_000;
 // With the pauses of jobs that is a quarter of an hour.
@@ -241,10 +247,22 @@ export const createExternalSpans = (deps: ExternalSpansDeps) => {
     if (count > 0) deps.log.warn({ spans: count }, 'Spans from outside that were set aside are tried again');
   };
 
+  /** They hold what people said, and would stay for ever where nobody mends what keeps them from being a run. */
+  const dropOld = async (now: number): Promise<void> => {
+    const { setAsideForMs } = settings;
+    const gone = await storage.stores(externalSpanStore).drop(now - setAsideForMs);
+    for (const [tenantId, spans] of gone) {
+      deps.dropped(spans);
+      const fields = { tenantId, spans, days: Math.floor(setAsideForMs / 86_400_000) };
+      deps.log.error(fields, 'Spans from outside that were set aside are too old now, and were removed');
+    }
+  };
+
   const settle = async (): Promise<void> => {
     const store = storage.stores(externalSpanStore);
-    await resume();
     const now = clock.now();
+    await dropOld(now);
+    await resume();
     let last: ReadyTrace | null = null;
     do {
       const ready: readonly ReadyTrace[] = await store.ready(
@@ -284,8 +302,9 @@ export const createExternalSpans = (deps: ExternalSpansDeps) => {
       }
       return refused;
     },
-    start(): void {
-      looking = clock.every(Math.max(settings.settleAfterMs / looksPerWait, 1), look);
+    /** `isOpen`: spans are taken; otherwise only those are left that were taken before. */
+    start(isOpen: boolean): void {
+      looking = clock.every(isOpen ? Math.max(settings.settleAfterMs / looksPerWait, 1) : leftoversEveryMs, look);
     },
     async stop(): Promise<void> {
       looking?.stop();

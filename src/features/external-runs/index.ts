@@ -11,6 +11,7 @@ import type { ModelProviders } from '../../providers/models/index.ts';
 import type { ActiveQuotas } from '../quotas/index.ts';
 import type { SessionAccess } from '../sessions/index.ts';
 import { createExternalRunRecord } from './external-run-record.ts';
+import { externalSpanStore } from './external-spans.store.ts';
 import { createExternalSpans } from './external-spans.ts';
 import { createExternalTelemetry } from './external-telemetry.ts';
 import { traceService } from './traces.service.ts';
@@ -27,6 +28,7 @@ export interface ExternalRunsDeps {
   readonly quotas: Pick<ActiveQuotas, 'unexecuted'> | null;
   readonly telemetry: Pick<Telemetry, 'metrics'>;
   readonly log: Logger;
+  readonly lifecycle: { readonly draining: boolean };
   readonly storeClock: Clock;
   readonly newId: () => string;
 }
@@ -35,7 +37,7 @@ export interface ExternalRunsDeps {
 export const externalRunsFeature = (deps: ExternalRunsDeps) => {
   const { Service, Host } = deps.config;
   const { RunRecording: recording, Observability: observability } = Service;
-  const telemetry = createExternalTelemetry(deps.telemetry);
+  const telemetry = createExternalTelemetry({ ...deps, store: deps.storage.stores(externalSpanStore) });
   const record = createExternalRunRecord({
     ...deps,
     ...deps.writes,
@@ -57,9 +59,11 @@ export const externalRunsFeature = (deps: ExternalRunsDeps) => {
       deps.quotas?.unexecuted.closed(tenantId, tree.runs[0].id);
     },
     setAside: (count) => telemetry.sent('set_aside', count),
+    dropped: (count) => telemetry.sent('dropped', count),
     settings: {
       settleAfterMs: Host.Traces.SettleAfter,
       orphansAfterMs: Host.Traces.OrphansAfter,
+      setAsideForMs: Host.Traces.SetAsideFor,
       maxSpansPerRun: observability.Enabled && observability.PersistSpans ? observability.MaxSpansPerRun : null,
       recordSensitiveData: observability.RecordSensitiveData,
       maxPayloadLength: recording.MaxPayloadLength,
@@ -81,7 +85,7 @@ export const externalRunsFeature = (deps: ExternalRunsDeps) => {
       now: deps.storeClock.now,
     }),
     started(): void {
-      if (Host.Traces.Enabled && recording.Enabled) spans.start();
+      if (recording.Enabled) spans.start(Host.Traces.Enabled);
     },
     close: spans.stop,
   };

@@ -1,6 +1,6 @@
 import { AcpError, toProblem } from '../../contract/errors.ts';
 import type { RpcParams } from '../../contract/json-rpc.ts';
-import { isForEverybody, type Operation, wholeBody } from '../../contract/operation.ts';
+import { isForEverybody, isRead, type Operation, wholeBody } from '../../contract/operation.ts';
 import type { Json } from '../../contract/schema.ts';
 import { requireAuthority } from '../../core/caller/authority.ts';
 import type { IncomingCall } from '../../core/caller/incoming-call.ts';
@@ -17,7 +17,7 @@ const isOffered = ({ operation }: OperationEntry, mode: ControlPlaneMode): boole
   if (operation.upload !== undefined || operation.download !== undefined || operation.page === true) return false;
   // A stream is no answer of a tool; a run can be asked for without one.
   if (operation.stream !== undefined && !hasStreamSwitch(operation)) return false;
-  return mode === 'Write' || operation.method === 'GET';
+  return mode === 'Write' || isRead(operation);
 };
 
 const membersOf = (schema: object | undefined): Readonly<Record<string, Json>> =>
@@ -155,7 +155,7 @@ export const createOperationTools = ({ mode, dispatch }: OperationToolDeps) => {
 
   const toolOf = (name: string, entry: OperationEntry): McpTool => {
     const { operation } = entry;
-    const reads = operation.method === 'GET';
+    const reads = isRead(operation);
     return {
       shape: {
         name,

@@ -101,6 +101,7 @@ export const mcpServerOperations = defineOperations({
     role: 'Operator',
     scope: 'PlatformAdmin',
     method: 'POST',
+    changesNothing: true,
     path: '/api/mcp-servers/{name}/check',
     summary: 'Find out why an MCP server cannot be used',
     description:
@@ -152,6 +153,7 @@ export const mcpServerOperations = defineOperations({
   prompt: {
     ...read,
     method: 'POST',
+    changesNothing: true,
     path: '/api/mcp-servers/{name}/prompts/{prompt}',
     summary: 'Fill a prompt of an MCP server',
     description:

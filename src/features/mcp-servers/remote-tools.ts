@@ -11,6 +11,8 @@ export interface RemoteTools {
   get(tenantId: string, name: string): RegisteredTool | undefined;
   /** By name. */
   list(tenantId: string): readonly RegisteredTool[];
+  /** The server that a tool is of, by its name: one that is away or switched off, too. Null: the tool is none of a server. */
+  serverOf(tenantId: string, name: string): string | null;
   /** Whether there is a server of this name, reached or not. */
   hasServer(tenantId: string, name: string): boolean;
   /**
@@ -46,6 +48,16 @@ export const createRemoteTools = ({ catalog, discovery, timeoutMs }: RemoteTools
     ready: catalog.ready,
     get: catalog.get,
     list: catalog.list,
+    serverOf(tenantId, name) {
+      const offered = catalog.get(tenantId, name)?.descriptor.source ?? null;
+      if (offered !== null) return offered;
+      const possible = catalog.rows(tenantId).filter((row) => name.startsWith(`${row.name}_`));
+      // Of `a` and `a_b` the second one: what it lists is called so in any case.
+      return possible.reduce<string | null>(
+        (longest, row) => (row.name.length > (longest?.length ?? 0) ? row.name : longest),
+        null,
+      );
+    },
     hasServer: (tenantId, name) => catalog.row(tenantId, name) !== undefined,
     async lookFor(tenantId, names) {
       const found = new Map<string, { readonly server: string; readonly wasListed: boolean }>();

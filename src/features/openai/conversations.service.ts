@@ -73,7 +73,9 @@ export const conversationService = (deps: ConversationServiceDeps): Handlers<typ
   });
 
   const itemsIn = async ({ session }: Found): Promise<readonly Item[]> =>
-    session === undefined || !deps.persistent ? [] : itemsOf(await sessions.store.messages(session), deps.items);
+    session === undefined || !deps.persistent
+      ? []
+      : itemsOf(session.tenant_id, await sessions.store.messages(session), deps.items);
 
   return {
     async create(context, { body }) {

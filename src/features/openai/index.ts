@@ -7,6 +7,7 @@ import { type ConversationServiceDeps, conversationService } from './conversatio
 import { type EmbeddingServiceDeps, embeddingService } from './embeddings.service.ts';
 import { createGivenMessages } from './given-messages.ts';
 import { createGivenFiles, type GivenFileDeps } from './given-parts.ts';
+import type { ItemRules } from './items.ts';
 import { type ModelServiceDeps, modelService } from './models.service.ts';
 import { createOpenAiTelemetry } from './openai-telemetry.ts';
 import { createResponseSources } from './response-sources.ts';
@@ -24,7 +25,8 @@ export interface OpenAiDeps
   readonly storage: Storage;
   readonly sessions: Pick<SessionsFeature, 'store' | 'access' | 'remove' | 'fork'>;
   readonly files: GivenFileDeps;
-  readonly runsOnClient: (toolName: string) => boolean;
+  readonly runsOnClient: ItemRules['runsOnClient'];
+  readonly serverOf: ItemRules['serverOf'];
   readonly telemetry: Telemetry;
   readonly now: () => number;
   readonly newId: () => string;
@@ -40,7 +42,7 @@ export const openAiFeature = (deps: OpenAiDeps) => {
     store,
     given: createGivenMessages({ ...deps, files: createGivenFiles(deps.files) }),
     telemetry: createOpenAiTelemetry(deps.telemetry),
-    items: { runsOnClient: deps.runsOnClient },
+    items: { runsOnClient: deps.runsOnClient, serverOf: deps.serverOf },
   };
   return {
     models: modelService({ agents: deps.agents, exposed: deps.exposed, startedAt: deps.now() }),

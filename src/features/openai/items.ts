@@ -1,6 +1,7 @@
 import { createHash } from 'node:crypto';
 import { invalidField } from '../../contract/errors.ts';
 import type { ChatMessage, ContentPart } from '../../engine/context/index.ts';
+import { isServiceToolName } from '../../engine/tools/index.ts';
 import { readableResult } from '../../providers/models/hosted-parts.ts';
 import type { Item } from './responses.schema.ts';
 
@@ -23,9 +24,14 @@ export const callItemIds = () => {
   };
 };
 
-/** The server that a client knows a tool of; tools of the service itself have this one. */
-export const serverLabel = (source: string | null | undefined): string =>
-  source?.startsWith('mcp:') === true ? source.slice(4) : 'acp';
+const ownLabel = 'acp';
+
+/**
+ * The MCP server that a tool is of, from where its call went; tools of the service itself, skills, providers and remote agents
+ * have one label. The name of a remote tool begins with that of its server.
+ */
+export const serverLabel = (toolName: string, source: string | null | undefined): string =>
+  typeof source === 'string' && !isServiceToolName(toolName) && toolName.startsWith(`${source}_`) ? source : ownLabel;
 
 export const outputText = (text: string) => ({ type: 'output_text', text, annotations: [], logprobs: [] });
 
@@ -66,10 +72,16 @@ const hostedResult = (
 export interface ItemRules {
   /** Whether a tool is executed by the program of the caller. */
   readonly runsOnClient: (toolName: string) => boolean;
+  /** The MCP server that a tool is of, by its name: messages do not keep it. Null: of none. */
+  readonly serverOf: (tenantId: string, toolName: string) => string | null;
 }
 
 /** Stored messages as items; one message may be several, and a result is part of its call's where the service made it. */
-export const itemsOf = (messages: readonly ChatMessage[], { runsOnClient }: ItemRules): Item[] => {
+export const itemsOf = (
+  tenantId: string,
+  messages: readonly ChatMessage[],
+  { runsOnClient, serverOf }: ItemRules,
+): Item[] => {
   const idOf = callItemIds();
 
   /** The result of a call is behind it, before the same id is used again. */
@@ -88,7 +100,7 @@ export const itemsOf = (messages: readonly ChatMessage[], { runsOnClient }: Item
   ): Item => ({
     type: 'mcp_call',
     id: idOf('mcp', runId, callId),
-    server_label: serverLabel(null),
+    server_label: serverOf(tenantId, name) ?? ownLabel,
     name,
     arguments: JSON.stringify(args),
     output: result?.result ?? null,

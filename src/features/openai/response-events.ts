@@ -174,7 +174,7 @@ export class ResponseEvents implements FrameTranslator {
     const item: Of<'mcp_call'> = {
       type: 'mcp_call',
       id: this.#idOf('mcp', this.#runId, toolCallId),
-      server_label: serverLabel(source),
+      server_label: serverLabel(toolName, source),
       name: toolName,
       arguments: text,
       output: null,

@@ -132,7 +132,7 @@ export const responseService = (deps: ResponseServiceDeps): Omit<Handlers<typeof
     },
     async inputItems(context, { params, query }) {
       const found = await find(context, params.responseId);
-      return ok(itemPage(itemsOf(await inputOf(found), deps.items), query));
+      return ok(itemPage(itemsOf(found.row.tenant_id, await inputOf(found), deps.items), query));
     },
   };
 };

@@ -8,6 +8,7 @@ export const policyTestOperations = defineOperations({
     role: 'Operator',
     scope: 'RunsRead',
     method: 'POST',
+    changesNothing: true,
     path: '/api/policy/test',
     summary: 'Say what a guard, approval rule, quota or price table would have changed in recorded runs',
     description:

@@ -137,6 +137,7 @@ const noRemoteTools: RemoteTools = {
   ready: () => null,
   get: () => undefined,
   list: () => [],
+  serverOf: () => null,
   hasServer: (_tenantId, name) => name === 'docs',
   lookFor: async () => new Map(),
 };

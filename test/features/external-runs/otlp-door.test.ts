@@ -374,6 +374,7 @@ overHttp('a store that takes no writes, and too many requests, are told with the
   assert.deepEqual(series.filter((line) => line.startsWith('acp_traces_')).toSorted(), [
     'acp_traces_runs_total{acp_run_status="Completed"} 1',
     'acp_traces_runs_total{acp_run_status="Failed"} 1',
+    'acp_traces_set_aside 0',
     'acp_traces_spans_total{acp_traces_outcome="failed"} 7',
     'acp_traces_spans_total{acp_traces_outcome="invalid"} 1',
     'acp_traces_spans_total{acp_traces_outcome="late"} 1',

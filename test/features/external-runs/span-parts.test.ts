@@ -40,8 +40,9 @@ test('a part is stored only as it was read: not once a span has come below it', 
     },
     stored: () => undefined,
     setAside: () => assert.fail('all of it can be stored'),
+    dropped: () => assert.fail('nothing is set aside'),
     settings: {
-      ...{ settleAfterMs, orphansAfterMs: 60_000, maxSpansPerRun: null },
+      ...{ settleAfterMs, orphansAfterMs: 60_000, setAsideForMs: 3_600_000, maxSpansPerRun: null },
       ...{ recordSensitiveData: false, maxPayloadLength: 100 },
     },
     log: { error: (fields) => void failures.push(fields), warn: (fields) => void failures.push(fields) },
@@ -51,7 +52,7 @@ test('a part is stored only as it was read: not once a span has come below it', 
   t.after(() => spans.stop());
   await spans.receive('default', owner, [span('root', null, 'invoke_agent'), span('first', 'root', 'chat')]);
   comesBetween = () => spans.receive('default', owner, [span('second', 'root', 'chat')]);
-  spans.start();
+  spans.start(true);
   const left = async () =>
     (await storedRows(storage, 'spans of agents elsewhere')).filter(({ run_id: runId }) => runId === null).length;
   clock.setAhead(settleAfterMs + 1);

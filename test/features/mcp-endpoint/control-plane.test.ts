@@ -24,6 +24,13 @@ forEachHttpService(
     const reading = await openMcp(open, mode('Read'));
     const all = shapesOf(resultOf(await stateless(reading, 'tools/list'))).map(({ name }) => name);
     assert.ok(all.includes('agents_list') && all.includes('helper') && !all.includes('agents_create'));
+    assert.ok(all.includes('agents_validate') && !all.includes('runs_start'), 'a POST may change nothing');
+    const draft = { name: 'draft', model: { provider: 'demo', model: 'demo-1' } };
+    const looked = resultOf(
+      await stateless(reading, 'tools/call', { name: 'agents_validate', arguments: { body: draft } }),
+    );
+    assert.equal((looked['structuredContent'] as { valid: boolean }).valid, true);
+    assert.ok((await reading.client.agents.list()).body.every(({ name }) => name !== 'draft'));
     assert.deepEqual(
       errorOf(await stateless(reading, 'tools/call', { name: 'agents_create', arguments: {} })),
       [400, -32602],
@@ -36,6 +43,13 @@ forEachHttpService(
     assert.ok(names.includes('agents_list') && !names.includes('runs_list') && !names.includes('agents_create'));
     for (const { name, annotations } of shapesOf(resultOf(await stateless(app, 'tools/list'))))
       if (name !== 'helper') assert.notEqual(annotations?.readOnlyHint, annotations?.destructiveHint, name);
+    const hints = shapesOf(resultOf(await stateless(app, 'tools/list')));
+    assert.deepEqual(
+      ['agents_validate', 'agents_estimate', 'agents_list', 'agents_create', 'retention_run'].map(
+        (tool) => hints.find(({ name }) => name === tool)?.annotations?.readOnlyHint,
+      ),
+      [true, true, true, false, false],
+    );
     const hidden = await stateless(app, 'tools/call', { name: 'runs_list', arguments: {} }, { token: key });
     assert.deepEqual(errorOf(hidden), [400, -32602]);
     const body = { name: 'made', model: { provider: 'demo', model: 'demo-1' } };

@@ -2,7 +2,7 @@ import assert from 'node:assert/strict';
 import { createHash } from 'node:crypto';
 import { test } from 'node:test';
 import { createKeptLists } from '../../../src/features/mcp-servers/kept-lists.ts';
-import { forEachService, forEachServiceInFile } from '../../support/app.ts';
+import { forEachService, forEachServiceInFile, overHttp } from '../../support/app.ts';
 import { generations, officialServer } from '../../support/mcp/mcp-server.ts';
 import { mcpKey, mcpSetup, rawServer, refused, save } from './mcp-world.ts';
 
@@ -184,4 +184,36 @@ test('MCP-36 what is kept has bounds: of time, of one list, and of all of them',
   await list('one more', 1000);
   assert.equal(await timesAsked(() => list('of 199', 1000)), 0);
   assert.equal(await timesAsked(() => list('of 0', 1000)), 1, 'the oldest has gone');
+});
+
+overHttp('MCP-23 of a prompt the texts are taken, with what nobody sees made visible', async (open, t) => {
+  const hidden = 'Pay\u202e now';
+  let messages: unknown = [
+    { role: 'user', content: { type: 'text', text: hidden } },
+    { role: 'user', content: { type: 'image', data: 'AAAA', mimeType: 'image/png', text: 'not one' } },
+    { role: 'assistant', content: { type: 'text', text: 'Done' } },
+  ];
+  const asked: string[] = [];
+  const server = await rawServer(t, ({ method }) => {
+    asked.push(method);
+    if (method === 'server/discover')
+      return {
+        ...{ resultType: 'complete', supportedVersions: ['2026-07-28'], capabilities: { prompts: {} } },
+        serverInfo: { name: 'one', version: '1' },
+      };
+    if (method === 'prompts/get') return { resultType: 'complete', messages };
+    const args = [{ name: 'city', required: true }, { name: 'day' }];
+    return { resultType: 'complete', prompts: [{ name: 'pay', description: hidden, arguments: args }] };
+  });
+  const { client } = await open(mcpSetup());
+  await save(client, server.endpoint);
+  const [listed] = (await client.mcpServers.prompts({ params })).body;
+  assert.equal(listed?.description, 'Pay\\u{202e} now');
+  const fill = (given: Readonly<Record<string, string>>) =>
+    client.mcpServers.prompt({ params: { name: 'weather', prompt: 'pay' }, body: { arguments: given } });
+  assert.deepEqual(await refused(fill({ day: 'today' })), [400, 'validation-failed']);
+  assert.ok(!asked.includes('prompts/get'), 'nothing is sent without what is required');
+  assert.equal((await fill({ city: 'Ulm' })).body.text, 'Pay\\u{202e} now\n\nDone');
+  messages = 'none';
+  assert.deepEqual(await refused(fill({ city: 'Ulm' })), [502, 'mcp-server-failed']);
 });

@@ -60,6 +60,16 @@ test('OAI-7 OAI-9 without exposed models nothing makes embeddings', async (t) =>
   await fails(client.embeddings.create({ model: 'helper', input: 'x' }), 400, 'unsupported_parameter', 'model');
 });
 
+test('OAI-18 a model that makes embeddings is listed where its provider can be asked for them', async (t) => {
+  const client = officialClient(await openApp(t, 'http', exposing));
+  const { data } = await client.models.list();
+  const exposed = data.map(({ id }) => id).filter((id) => id.includes('/'));
+  assert.deepEqual(exposed, ['local/configured', 'local/embed', 'local/small']);
+  assert.equal((await client.models.retrieve(model)).id, model);
+  const shown = client.models.retrieve('anthropic/embed');
+  await fails(shown, 404, 'model_not_found', 'model');
+});
+
 test('OAI-7 OAI-9 OAI-16 MODEL-27 an exposed model makes embeddings for clients as they are', async (t) => {
   const app = await openApp(t, 'http', exposing);
   const client = officialClient(app);

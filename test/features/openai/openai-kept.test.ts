@@ -123,6 +123,16 @@ overHttp('OAI-28 SESS-25 of another user a conversation is not there, and not to
   assert.equal((await send(app, `/responses/${first.id}`, null, { key: ben })).status, 404);
   assert.equal((await remove(app, `/responses/${first.id}`, ben)).status, 404);
   assert.equal((await respond(app, { previous_response_id: first.id }, { key: ann })).status, 200);
+  // The native endpoint knows of no reservations: once there is a session, that says whose the conversation is.
+  const { body: taken } = await send(app, '/conversations', {}, { key: ann });
+  const native = await fetch(`${app.url}/api/agents/helper/run`, {
+    method: 'POST',
+    headers: { authorization: `Bearer ${ben}`, 'content-type': 'application/json' },
+    body: JSON.stringify({ message: 'Hi', sessionId: taken.id }),
+  });
+  assert.equal(native.status, 200, await native.text());
+  assert.equal((await send(app, `/conversations/${taken.id}`, null, { key: ann })).status, 404);
+  assert.equal((await send(app, `/conversations/${taken.id}`, null, { key: ben })).status, 200);
   // The shared token is nobody's.
   assert.deepEqual(codeOf(await respond(app, {})), [403, 'session_owner_required']);
   assert.deepEqual(codeOf(await send(app, '/conversations', {})), [403, 'session_owner_required']);

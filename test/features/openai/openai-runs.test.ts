@@ -1,5 +1,6 @@
 import assert from 'node:assert/strict';
-import { forEachHttpService, type TestApp } from '../../support/app.ts';
+import { forEachHttpService, overHttp, type TestApp } from '../../support/app.ts';
+import { connected, mcpSetup, rawServer, tool as remoteTool, withTools } from '../mcp-servers/mcp-world.ts';
 import { calls, conversation, says } from '../runs/chat-requests.ts';
 import { followToEnd, Gate, tool } from '../runs/run-calls.ts';
 import { helperSetup, local, token } from './openai-client.ts';
@@ -195,3 +196,48 @@ forEachHttpService(
     assert.deepEqual(await items.json(), { object: 'list', data: [], first_id: null, last_id: null, has_more: false });
   },
 );
+
+overHttp('OAI-30 a call of a remote tool has the name of its server', async (open, t) => {
+  const server = await rawServer(t, (asked) =>
+    asked.method === 'tools/call'
+      ? { resultType: 'complete', content: [{ type: 'text', text: 'Rain' }] }
+      : withTools([remoteTool('look')])(asked),
+  );
+  const app = await open(helperSetup(mcpSetup()));
+  await connected(app.client, server.endpoint, { requiresApproval: false });
+  await app.client.agents.create({
+    body: { name: 'remote', model: local, toolNames: ['weather_look', 'add', 'wipe'] },
+  });
+  app.simulator.enqueue(
+    calls('weather_look', {}, 'c1'),
+    calls('add', {}, 'c2'),
+    calls('wipe', {}, 'c3'),
+    says('Done.'),
+  );
+  const labels = (items: readonly Json[]) =>
+    items.flatMap((item) => (item['type'] === 'mcp_call' ? [`${item['name']} of ${item['server_label']}`] : []));
+  const expected = ['weather_look of weather', 'add of acp', 'wipe of acp'];
+  const results = (items: readonly Json[]) =>
+    items.flatMap(({ type, output: result, error, status }) =>
+      type === 'mcp_call' ? [[result, error !== null, status]] : [],
+    );
+  const response = await send(app, '/responses', { model: 'remote', input: 'Hi', conversation: 'talk' });
+  const { id, output } = (await response.json()) as { id: string; output: Json[] };
+  assert.deepEqual(labels(output), expected);
+  const again = (await (await send(app, `/responses/${id}`, null)).json()) as { output: Json[] };
+  assert.deepEqual(labels(again.output), expected);
+  const listed = (await (await send(app, '/conversations/talk/items?order=asc', null)).json()) as { data: Json[] };
+  assert.deepEqual(labels(listed.data), expected);
+  for (const items of [output, listed.data])
+    assert.deepEqual(results(items), [
+      ['Rain', false, 'completed'],
+      ['four', false, 'completed'],
+      [null, true, 'failed'],
+    ]);
+  await app.client.mcpServers.save({
+    params: { name: 'weather' },
+    body: { endpoint: server.endpoint, enabled: false },
+  });
+  const later = (await (await send(app, '/conversations/talk/items?order=asc', null)).json()) as { data: Json[] };
+  assert.deepEqual(labels(later.data), expected, 'a server that is switched off still is the one');
+});

@@ -187,6 +187,11 @@ const exposure = {
       5 * 60 * secondMs,
       'How long spans wait for the span above them; then they become runs as they are.',
     ),
+    SetAsideFor: setting(
+      age(),
+      14 * 24 * hourMs,
+      'How long spans are kept that cannot be made a run, from when they came; then they are removed, with an error in the log.',
+    ),
   }),
   Voice: plannedGroup('voice', 'Speech routes.', {
     Conversation: group('Spoken conversations.', {
