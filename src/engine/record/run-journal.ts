@@ -64,6 +64,8 @@ export interface OpenedRun {
   readonly inputContext?: RunInputContext;
   /** False: it counts for no quota. Default: true. */
   readonly isCounted?: boolean;
+  /** Day that it counts in, as YYYY-MM-DD. Default: that of this moment. */
+  readonly quotaDay?: string | null;
 }
 
 export interface ClosedRun {

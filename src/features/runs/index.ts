@@ -144,6 +144,7 @@ export const createRunWrites = (deps: RunWriteDeps) => {
     lanes: laneFlows(Scheduling.LaneFlows),
     store,
     journal,
+    quotaDay: (runId) => deps.quotas?.counters.day(runId) ?? null,
     settings: {
       enabled: AsyncRun.Enabled && Scheduling.Enabled,
       continues: RunContinuation.Enabled && Scheduling.Enabled,

@@ -176,14 +176,16 @@ export const createRunJournal = (currency: string | null, counters: RunCounters 
       .where('id', '=', '')
       .compile();
 
+    /** Null: it counts nowhere, or with its root. */
+    const dayOf = ({ id, parentRunId, isCounted, quotaDay }: OpenedRun): string | null =>
+      counters === null || parentRunId !== null || isCounted === false ? null : (quotaDay ?? counters.day(id));
+
     const withInput = (run: OpenedRun, statement: Statement): Statement[] =>
       run.input === null ? [statement] : [statement, insertInput(run, run.input)];
 
     return {
       opened(run) {
-        // A child counts with its root.
-        const isUncounted = run.parentRunId !== null || run.isCounted === false;
-        const day = counters === null || isUncounted ? null : counters.day(run.id);
+        const day = dayOf(run);
         const statements = withInput(run, insertRun(run, day));
         for (const [key, value] of Object.entries(run.labels ?? {})) statements.push(insertLabel(run, key, value));
         if (run.parentRunId !== null)

@@ -164,23 +164,33 @@ export const runJobHandler = (deps: RunJobDeps): JobHandler => {
     return run === 'Canceled' || run === 'Released' ? { status: run } : { run };
   };
 
-  const attempt = async (job: QueuedJob, signal: AbortSignal): Promise<JobResult> => {
-    const isAsAccepted = !signal.aborted && deps.launch.isAsAccepted(job);
-    const found = isAsAccepted ? 'AsAccepted' : await deps.store.withLog(job.tenantId, job.id);
-    const row = found === 'AsAccepted' ? undefined : found.row;
-    const result = resultOf(row);
-    if (result !== null) return result;
-    // The start of a run that is in line for nothing says that its job is at work, and fails where that is another worker's.
-    const isPlain = isAsAccepted || (row?.status === 'Queued' && row.session_id === null && !signal.aborted);
-    if (!isPlain) await begin(job);
-    if (row?.status === 'Running') await againInLine(job, row);
-    if (signal.reason instanceof JobCanceledError) return closeUnstarted(job, signal.reason);
-    const start = await started(job, signal, row?.session_id ?? null, isPlain ? found : null);
+  /** The run of the job to its end; as for `started`. */
+  const execute = async (
+    job: QueuedJob,
+    signal: AbortSignal,
+    sessionId: string | null,
+    read: FoundRun | null,
+  ): Promise<JobResult> => {
+    const start = await started(job, signal, sessionId, read);
     if ('status' in start) return start;
     const outcome = await endOf(start.run, signal);
     // What others have made of the run holds for its job, too.
     if (outcome.isLost === true) return resultOf(await deps.store.get(job.tenantId, job.id)) ?? jobResult(outcome);
     return outcome.unstarted === undefined ? jobResult(outcome) : waitToStart(start.run, outcome.unstarted);
+  };
+
+  const attempt = async (job: QueuedJob, signal: AbortSignal): Promise<JobResult> => {
+    if (!signal.aborted && deps.launch.isAsAccepted(job)) return execute(job, signal, null, 'AsAccepted');
+    const found = await deps.store.withLog(job.tenantId, job.id);
+    const { row } = found;
+    const result = resultOf(row);
+    if (result !== null) return result;
+    // The start of a run that is in line for nothing says that its job is at work, and fails where that is another worker's.
+    const isPlain = row?.status === 'Queued' && row.session_id === null && !signal.aborted;
+    if (!isPlain) await begin(job);
+    if (row?.status === 'Running') await againInLine(job, row);
+    if (signal.reason instanceof JobCanceledError) return closeUnstarted(job, signal.reason);
+    return execute(job, signal, row?.session_id ?? null, isPlain ? found : null);
   };
 
   const handler: JobHandler = async (job, signal) => {

@@ -256,16 +256,13 @@ export const createLaunch = (deps: LaunchDeps) => {
   /** The plan of a job whose place in line has come; a word when there is nothing to start. */
   const planInPlace = async (job: QueuedJob, read: FoundRun | null): Promise<RunPlan | NotTaken> => {
     const found = read ?? (await deps.store.withLog(job.tenantId, job.id));
-    if (found !== 'AsAccepted') {
-      const { row } = found;
-      // The run of a continuation has no row before it starts.
-      if (row?.quota_day) {
-        const { id, tenant_id: tenantId, quota_day: day } = row;
-        quotas?.counters.adopt({ id, tenantId, agentName: row.agent_name, day });
-      }
-      const waits = row?.status === 'Queued' || (row === undefined && job.handlerKey === continuationKey);
-      if (!waits) return 'Canceled';
-    }
+    // The run of a continuation has no row before it starts.
+    const row = found === 'AsAccepted' ? undefined : found.row;
+    const day = found === 'AsAccepted' ? (job.payload as QueuedRunPayload).quotaDay : row?.quota_day;
+    if (day) quotas?.counters.adopt({ id: job.id, tenantId: job.tenantId, agentName: job.targetName, day });
+    const waits =
+      row === undefined ? found === 'AsAccepted' || job.handlerKey === continuationKey : row.status === 'Queued';
+    if (!waits) return 'Canceled';
     if (engine.stopped) return 'Released';
     const plan = await plans.prepare(job, found);
     const { request } = job.payload as Partial<QueuedRunPayload>;
@@ -335,14 +332,13 @@ export const createLaunch = (deps: LaunchDeps) => {
       }
     },
     /**
-     * Whether a job that a worker has taken says all of its run: it is for no session, nobody has had it before, and where it
-     * counts is known here. Whoever cancels the run meanwhile ends the job, or changes the row that the start needs as it was.
+     * Whether a job that a worker has taken says all of its run: it is for no session, and nobody has had it before. Whoever
+     * cancels the run meanwhile ends the job, or changes the row that the start needs as it was.
      */
-    isAsAccepted({ id, tenantId, handlerKey, attempt, waitedMs, cancel, payload }: QueuedJob): boolean {
+    isAsAccepted({ handlerKey, attempt, waitedMs, cancel, payload }: QueuedJob): boolean {
       if (handlerKey !== agentRunKey || attempt !== 1 || waitedMs === null || cancel !== null) return false;
-      const { request, resumes } = payload as QueuedRunPayload;
-      const isCounted = quotas === null || quotas.counters.rootOf(tenantId, id) !== undefined;
-      return (request.sessionId ?? null) === null && resumes === undefined && isCounted;
+      const { request, resumes, quotaDay } = payload as QueuedRunPayload;
+      return (request.sessionId ?? null) === null && resumes === undefined && quotaDay !== undefined;
     },
     /**
      * The run of a job that a worker has taken, with agent and session as they are by now; `read`: as it was just read, null:

@@ -51,6 +51,8 @@ export interface QueuedRunPayload {
   readonly attribution?: RunAttribution;
   /** W3C Trace Context of the request that queued the run. */
   readonly trace?: string;
+  /** Day that it counts in against quotas; null: in none. Absent in what an earlier version has queued, and in what goes on. */
+  readonly quotaDay?: string | null;
   /** Set for a run that goes on once the calls of another were decided. */
   readonly resumes?: {
     readonly runId: string;
@@ -190,6 +192,7 @@ export const queuedStatements = (
       createdAt: now,
       startedAt: null,
       input: null,
+      quotaDay: payload.quotaDay ?? null,
     }),
     journal.packed(tenantId, runId, 0, 0, encodePack([queuedEvent(run)])),
     jobs.queued({

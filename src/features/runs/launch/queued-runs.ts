@@ -45,6 +45,8 @@ export interface QueuedRunsDeps {
   readonly jobs: Pick<JobStore, 'postponed' | 'queued' | 'retried'>;
   readonly queuedPlaces: Pick<QueuedPlaces, 'behind' | 'before'>;
   readonly listeners: RunListeners | null;
+  /** Day that a run counts in from now on; null: runs do not count against quotas. */
+  readonly quotaDay: (runId: string) => string | null;
   readonly settings: {
     readonly enabled: boolean;
     readonly continues: boolean;
@@ -93,6 +95,7 @@ export const createQueuedRuns = (deps: QueuedRunsDeps) => {
         principal: packPrincipal(context.principal),
         attribution: { userId, labels },
         ...(context.trace ? { trace: formatTraceparent(context.trace) } : {}),
+        quotaDay: deps.quotaDay(runId),
       };
       const lane = body.lane ?? laneOf(agentRunKey);
       const run = { runId, tenantId: context.tenantId, agentName, handlerKey: agentRunKey, lane, now, payload };
