@@ -47,6 +47,7 @@ export const triggersFeature = (deps: TriggersDeps) => {
     settings: {
       maxBodyBytes: Triggers.MaxBodyBytes,
       toleranceMs: Webhooks.SignatureTolerance,
+      explains: Triggers.ExplainRefusals,
       queues: AsyncRun.Enabled && Scheduling.Enabled,
       records: RunRecording.Enabled,
     },

@@ -33,11 +33,25 @@ export interface TriggerCall {
 
 export const schemeOf = ({ scheme }: Pick<TriggerRow, 'scheme'>): WebhookSchemeName => scheme as WebhookSchemeName;
 
-const nameForm = new RegExp(namePattern);
-const tenantForm = new RegExp(tenantPattern);
 // As much of what somebody has made up as a log line needs.
 const toldCharacters = 128;
 
+/** The answer to whoever has not proven who calls; the log has the reason. */
+export const unauthenticated = (
+  log: Pick<Logger, 'warn'>,
+  { requestId, tenantId, name }: Pick<TriggerCall, 'requestId' | 'tenantId' | 'name'>,
+  reason: string | null,
+  message: string,
+): AcpError => {
+  log.warn(
+    { requestId, tenantId: tenantId.slice(0, toldCharacters), trigger: name.slice(0, toldCharacters), reason },
+    message,
+  );
+  return new AcpError('unauthenticated', 'The call is not authenticated.');
+};
+
+const nameForm = new RegExp(namePattern);
+const tenantForm = new RegExp(tenantPattern);
 /** Whose calls count. */
 export const createTriggerCaller = ({ store, secrets, schemes, config, log, now }: TriggerCallerDeps) => {
   const { Tenancy } = config.Host;
@@ -70,11 +84,7 @@ export const createTriggerCaller = ({ store, secrets, schemes, config, log, now 
       (row?.enabled === 0 ? 'the trigger is disabled' : null) ??
       (values.length === 0 ? 'its secret has no value, or may not be named' : fault);
     if (row !== undefined && reason === null) return row;
-    log.warn(
-      { requestId, tenantId: tenantId.slice(0, toldCharacters), trigger: name.slice(0, toldCharacters), reason },
-      'A call of a trigger was not authenticated',
-    );
-    throw new AcpError('unauthenticated', 'The call is not authenticated.');
+    throw unauthenticated(log, { requestId, tenantId, name }, reason, 'A call of a trigger was not authenticated');
   };
 };
 

@@ -1,11 +1,12 @@
 import { AcpError } from '../../contract/errors.ts';
 import { ok } from '../../contract/operation.ts';
 import type { CallContext, Handlers, Principal, UnreadCall } from '../../core/context.ts';
+import type { Logger } from '../../core/logger.ts';
 import type { Span } from '../../core/telemetry/span.ts';
 import { ConditionFailedError } from '../../db/statement.ts';
 import type { TriggerRow } from '../../db/tables/arriving-work.ts';
 import type { ArrivingWork, Launch } from '../runs/index.ts';
-import { schemeOf, type TriggerCaller } from './trigger-caller.ts';
+import { schemeOf, type TriggerCaller, unauthenticated } from './trigger-caller.ts';
 import type { TriggerTelemetry } from './trigger-telemetry.ts';
 import type { createTriggerWindows } from './trigger-window.ts';
 import type { triggerOperations } from './triggers.operations.ts';
@@ -20,10 +21,13 @@ export interface TriggerCallDeps {
   readonly agentExists: (tenantId: string, name: string) => Promise<boolean>;
   readonly lifecycle: { readonly draining: boolean };
   readonly telemetry: TriggerTelemetry;
+  readonly log: Pick<Logger, 'warn'>;
   readonly prefix: string;
   readonly settings: {
     readonly maxBodyBytes: number;
     readonly toleranceMs: number;
+    /** False: what a call is refused for is told to nobody, as far as it lies in the call. */
+    readonly explains: boolean;
     /** False: nothing can be queued. */
     readonly queues: boolean;
     readonly records: boolean;
@@ -51,6 +55,9 @@ const principalOf = ({ name }: TriggerRow): Principal => ({
   permissions: new Set(),
   unattended: true,
 });
+
+/** Refusals for what lies in the call itself: its size, its content, its id. */
+const refusalsOfCalls: ReadonlySet<string> = new Set(['body-too-large', 'trigger-payload-invalid', 'trigger-replayed']);
 
 const replayed = (): AcpError => new AcpError('trigger-replayed', 'A call with this id was accepted before.');
 const targetMissing = ({ target_name }: TriggerRow): AcpError =>
@@ -190,7 +197,14 @@ export const createTriggerCalls = (deps: TriggerCallDeps): Accept => {
     } catch (error) {
       const refusal = error instanceof AcpError ? error : null;
       telemetry.refused(span, refusal?.status ?? 500, refusal?.code ?? 'internal');
-      throw error;
+      if (refusal === null || settings.explains || !refusalsOfCalls.has(refusal.code)) throw error;
+      const call = { ...input.params, requestId: context.requestId };
+      throw unauthenticated(
+        deps.log,
+        call,
+        refusal.code,
+        'A call of a trigger was refused, and its caller not told why',
+      );
     }
   };
 };

@@ -106,6 +106,44 @@ overHttp(
   },
 );
 
+overHttp(
+  'TRIGGER-12 where refusals are not explained, a call that is too large, unreadable or repeated gets the 401 of one that nobody has signed',
+  async (open) => {
+    const app = await openTriggers(open, {
+      service: { Triggers: { MaxBodyBytes: 100, ExplainRefusals: false }, ...noWorker },
+    });
+    await saveTrigger(app);
+    assert.equal(await outcomeOf(app, { id: 'evt-1' }), '202');
+    const large = 'x'.repeat(101);
+    const latin = Buffer.from([0x48, 0xe9]);
+    const sent = async (body: string | Uint8Array, headers: Record<string, string>) => {
+      const told = app.log.length;
+      const response = await postRaw(app, path, body, headers);
+      const { status, problem } = (await plain(response)) as { status: number; problem: unknown };
+      const [line] = app.log.slice(told).filter(({ message }) => message.startsWith('A call of a trigger'));
+      return { answer: { status, problem }, reason: line?.fields['reason'] };
+    };
+    const signed = (body: string | Uint8Array, id: string) => sent(body, signBytes(app, body, id));
+    const stranger = await sent('Hi', { ...headersOf(app, { id: 'evt-2' }), 'webhook-signature': 'v1,%%%' });
+    assert.equal(stranger.answer.status, 401);
+    const refused = [
+      ['too large', await signed(large, 'evt-2'), 'body-too-large'],
+      ['too large, from a stranger', await sent(large, {}), 'body-too-large'],
+      ['no UTF-8', await signed(latin, 'evt-3'), 'trigger-payload-invalid'],
+      ['nothing', await signed('', 'evt-4'), 'trigger-payload-invalid'],
+      ['once more', await signed('Hi', 'evt-1'), 'trigger-replayed'],
+    ] as const;
+    for (const [what, { answer, reason }, code] of refused) {
+      assert.deepEqual(answer, stranger.answer, what);
+      assert.equal(reason, code, what);
+    }
+    await saveTrigger(app, { enabled: false });
+    assert.deepEqual((await signed('Hi', 'evt-5')).answer, stranger.answer);
+    await saveTrigger(app);
+    assert.equal(await outcomeOf(app, { id: 'evt-2' }), '202', 'what was refused has reserved nothing');
+  },
+);
+
 /** Sends header fields as they are; a client would join those of one name. */
 const sendFields = (app: TestApp, fields: readonly string[]): Promise<string> =>
   new Promise((resolve, reject) => {

@@ -39,6 +39,10 @@ export const networkSettings = {
     MaxBodyBytes: setting(bytes(), 262_144, 'Size of a call.'),
     PermitLimit: setting(int({ min: 1 }), 60, 'Calls of one trigger in a window, in this process.'),
     Window: setting(duration(), minuteMs, 'Length of that window.'),
+    ExplainRefusals: flag(
+      true,
+      'Callers learn that a call is too large, cannot be read or was accepted before. Without it those get the 401 of a call that nobody has signed.',
+    ),
   }),
   TriggerSecrets: secretSection(3, 'Secrets that sign calls of triggers.'),
 };
