@@ -29,7 +29,10 @@ export const openPreview = async (options: OpenOptions): Promise<OpenedStorage> 
   if (configured.provider === 'Postgres') {
     // A preview writes nothing by itself, and on a server there is nobody to be kept from the store.
     const opened = await openOnServer({ ...options, autoApplyMigrations: false }, configured);
-    if (opened.pending.length < (options.migrations ?? allMigrations).length) return opened;
+    // What is moved there is asked of a server, which cannot hold all that a store in memory can.
+    const isOfServer =
+      options.isMoveTarget === true || opened.pending.length < (options.migrations ?? allMigrations).length;
+    if (isOfServer) return opened;
     await opened.close();
     return openInMemory(options);
   }
