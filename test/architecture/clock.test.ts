@@ -21,7 +21,7 @@ test('the time of the service is read from its clock', () => {
 
 // Waits of the machine; docs/decisions/0107 says why they are not of the clock.
 const machineWaits: readonly string[] = [
-  'src/engine/record/run-log.ts',
+  'src/engine/record/paced-deltas.ts',
   'src/engine/tools/deadline.ts',
   'src/features/jobs/module-jobs.ts',
   'src/features/mcp-servers/oauth/stored-grants.ts',

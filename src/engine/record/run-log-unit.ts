@@ -3,15 +3,6 @@ import type { Statement } from '../../db/statement.ts';
 import { encodePack, type LoggedEvent } from './event-pack.ts';
 import type { LateClosing, RunLogPorts } from './run-log-ports.ts';
 
-export type DeltaType = 'message.delta' | 'reasoning.delta';
-
-/** Text that waits until readers have had the piece before it for a while. */
-export interface HeldDelta {
-  readonly type: DeltaType;
-  readonly messageId: string;
-  text: string;
-}
-
 export type CloseResult = 'closed' | 'conflict' | 'lost';
 
 export interface Waiter {

@@ -3,22 +3,17 @@ import type { LazyUnit } from '../../db/batched-writes.ts';
 import { ConditionFailedError, type Statement } from '../../db/statement.ts';
 import { encodePack, type LoggedEvent, toFrame } from './event-pack.ts';
 import { LogReaders } from './log-readers.ts';
+import { type Delta, type DeltaType, PacedDeltas } from './paced-deltas.ts';
 import type { LateClosing, RunLogOptions, RunLogPorts } from './run-log-ports.ts';
 import {
   type CloseResult,
   type Closing,
   type ClosingWrites,
-  type DeltaType,
   type Flight,
-  type HeldDelta,
   lastWords,
   type RefusedStart,
   type Waiter,
 } from './run-log-unit.ts';
-
-// A provider that sends a token every few milliseconds would make a frame of each. Text that follows the previous delta
-// sooner than this is held until the interval is over, so that a reader sees at most 50 frames a second per run.
-const deltaIntervalMs = 20;
 
 /**
  * The append-only log of one executing run. Events get gapless sequences, are committed in groups, and reach
@@ -45,10 +40,8 @@ export class RunLog implements LazyUnit {
   /** Nothing follows the terminal event, whoever still holds the log. */
   #closed = false;
   #abandoned = false;
-  #held: HeldDelta | null = null;
-  #lastDeltaAt = 0;
-  #lastDeltaMessage = '';
-  #timer: NodeJS.Timeout | null = null;
+  /** Null until there is text. */
+  #deltas: PacedDeltas | null = null;
   readonly #opened = Promise.withResolvers<void>();
   readonly #readers = new LogReaders();
 
@@ -106,7 +99,7 @@ export class RunLog implements LazyUnit {
 
   append(type: string, members: Readonly<Record<string, unknown>>): void {
     if (this.#closed) return;
-    this.#releaseHeld();
+    this.#deltas?.release();
     const text = JSON.stringify(members);
     this.#push(type, text, text);
   }
@@ -114,25 +107,12 @@ export class RunLog implements LazyUnit {
   /** Streamed text. The first delta of a message goes out at once where somebody may wait for it, the following ones at most every 20 ms. */
   delta(type: DeltaType, messageId: string, text: string): void {
     if (this.#closed) return;
-    const held = this.#held;
-    if (held !== null) {
-      if (held.type === type && held.messageId === messageId) {
-        held.text += text;
-        return;
-      }
-      this.#releaseHeld();
-    }
-    const now = this.#ports.now();
-    const isDue = this.#lastDeltaMessage !== type + messageId || now - this.#lastDeltaAt >= deltaIntervalMs;
-    if (isDue && this.#isFollowed) {
-      this.#pushDelta(type, messageId, text, now);
-      return;
-    }
-    this.#held = { type, messageId, text };
-    this.#timer ??= setTimeout(() => {
-      this.#timer = null;
-      this.#releaseHeld();
-    }, deltaIntervalMs);
+    this.#deltas ??= new PacedDeltas({
+      now: this.#ports.now,
+      isFollowed: () => this.#isFollowed,
+      push: (delta) => this.#pushDelta(delta),
+    });
+    this.#deltas.add(type, messageId, text);
   }
 
   /**
@@ -168,7 +148,7 @@ export class RunLog implements LazyUnit {
    * one unit. False: the store did not take it, and the log waits for its `close`.
    */
   async suspend(statements: readonly Statement[]): Promise<boolean> {
-    this.#releaseHeld();
+    this.#deltas?.release();
     const written = this.write(statements);
     this.#closed = true;
     try {
@@ -360,7 +340,7 @@ export class RunLog implements LazyUnit {
   }
 
   #finish(): void {
-    if (this.#timer !== null) clearTimeout(this.#timer);
+    this.#deltas?.stop();
     this.#readers.end();
   }
 
@@ -377,23 +357,10 @@ export class RunLog implements LazyUnit {
     readers.deliver(frames);
   }
 
-  #pushDelta(type: DeltaType, messageId: string, text: string, now: number): void {
-    this.#lastDeltaAt = now;
-    this.#lastDeltaMessage = type + messageId;
+  #pushDelta({ type, messageId, text }: Delta): void {
     const stores = type === 'message.delta' ? this.#options.recordMessageDeltas : this.#options.recordReasoningDeltas;
     const members = JSON.stringify({ messageId, text });
     this.#push(type, members, stores ? members : JSON.stringify({ messageId, text: null }));
-  }
-
-  #releaseHeld(): void {
-    const held = this.#held;
-    if (held === null) return;
-    this.#held = null;
-    if (this.#timer !== null) {
-      clearTimeout(this.#timer);
-      this.#timer = null;
-    }
-    this.#pushDelta(held.type, held.messageId, held.text, this.#ports.now());
   }
 
   #push(type: string, members: string, stored: string): void {
