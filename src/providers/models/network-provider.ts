@@ -1,3 +1,4 @@
+import { directAnswer } from './chat-completions/direct.answer.ts';
 import { directStream } from './chat-completions/direct.stream.ts';
 import { libraryVectors } from './embeddings.ts';
 import { libraryAnswer, libraryStream } from './library-calls.ts';
@@ -9,6 +10,7 @@ import type { Surface } from './surfaces/surface.ts';
 /** A provider that is called over HTTP. Chat completions have a decoder of their own, the rest is the vendor library's. */
 export const networkProvider = (surface: Surface, deps: NetworkDeps): ModelProvider => {
   const calls = new ProviderCalls(surface, deps);
+  const isDirect = surface.decoder === 'chat-completions';
   return {
     name: surface.name,
     kind: surface.kind,
@@ -23,8 +25,10 @@ export const networkProvider = (surface: Surface, deps: NetworkDeps): ModelProvi
       surface.hasCredential
         ? fetchModelList(deps.pool, surface.modelList, signal)
         : { kind: 'failed', httpStatus: null, errorClass: 'ProviderError' },
-    stream: (call) => (surface.stream === 'chat-completions' ? directStream(calls, call) : libraryStream(calls, call)),
-    generate: (call) =>
-      call.vectors === undefined ? libraryAnswer(calls, call) : libraryVectors(calls, call, call.vectors),
+    stream: (call) => (isDirect ? directStream(calls, call) : libraryStream(calls, call)),
+    generate: (call) => {
+      if (call.vectors !== undefined) return libraryVectors(calls, call, call.vectors);
+      return isDirect ? directAnswer(calls, call) : libraryAnswer(calls, call);
+    },
   };
 };

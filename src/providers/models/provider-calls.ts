@@ -99,12 +99,14 @@ export class ProviderCalls {
     return callOptions(call, this.surface, extras, scope.signal);
   }
 
-  /** The request of a streamed call as the vendor library would send it. */
+  /** The request of a call as the vendor library would send it. */
   async encode(call: ModelCall, scope: CallScope): Promise<WireRequest> {
-    const model = await this.model(call.model);
+    const made = this.model(call.model);
+    const model = made instanceof Promise ? await made : made;
     scope.capturing = true;
     try {
-      await model.doStream(this.options(call, scope));
+      const options = this.options(call, scope);
+      await (scope.streams ? model.doStream(options) : model.doGenerate(options));
     } catch (error) {
       if (scope.captured === null) throw error;
     }

@@ -84,7 +84,7 @@ export const anthropicSurface = (settings: VendorSettings<'Anthropic'>): Surface
     ...shared,
     kind: 'anthropic',
     maxRetries: settings.MaxRetries ?? libraryRetries,
-    stream: 'library',
+    decoder: 'library',
     webSearch,
     modelList: {
       url: `${anthropicBaseUrl(settings.Endpoint)}/models?limit=1000`,

@@ -52,7 +52,7 @@ export const azureSurface = (
     defaultModel: settings.DefaultDeployment ?? null,
     apiKey,
     hasCredential: apiKey !== null || credential !== null,
-    stream: 'chat-completions',
+    decoder: 'chat-completions',
     modelInPath: true,
     modelList: {
       url: listUrl(settings.Endpoint ?? ''),

@@ -73,7 +73,7 @@ export const googleSurface = (settings: VendorSettings<'Google'>): Surface => {
   return {
     ...shared,
     kind: 'google',
-    stream: 'library',
+    decoder: 'library',
     webSearch,
     modelInPath: true,
     modelList: {

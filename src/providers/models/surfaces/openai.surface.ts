@@ -34,7 +34,7 @@ export const openAIChatSurface = (settings: OpenAISettings): Surface => {
   return {
     ...shared,
     kind: 'openai',
-    stream: 'chat-completions',
+    decoder: 'chat-completions',
     async load(fetch) {
       const library = await openLibrary(fetch, settings, shared.apiKey ?? '');
       return (model) => library.chat(model);
@@ -72,7 +72,7 @@ export const responsesSurface = (
     kind,
     hasCredential: shared.hasCredential || keyless,
     anonymous: keyless,
-    stream: 'library',
+    decoder: 'library',
     // Other servers that speak this API have no search behind it.
     ...(kind === 'openai-responses' && { webSearch }),
     async load(fetch) {
@@ -111,7 +111,7 @@ export const compatibleSurface = (name: string, settings: CompatibleSettings): S
     kind: 'compatible',
     hasCredential: true,
     anonymous: shared.apiKey === null,
-    stream: 'chat-completions',
+    decoder: 'chat-completions',
     async load(fetch) {
       const library = await open(fetch);
       return (model) => library.chatModel(model);
@@ -126,4 +126,8 @@ export const compatibleSurface = (name: string, settings: CompatibleSettings): S
 };
 
 /** One metadata key for all compatible endpoints, so that a part from one can be sent back to another. */
-export const compatibleNamespace = 'compatible';
+const compatibleNamespace = 'compatible';
+
+/** The metadata key of parts that come from chat completions. */
+export const chatNamespace = ({ kind }: Pick<Surface, 'kind'>): string =>
+  kind === 'compatible' ? compatibleNamespace : 'openai';

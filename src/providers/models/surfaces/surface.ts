@@ -51,7 +51,7 @@ export interface Surface {
   /** True: requests carry no Authorization header. */
   readonly anonymous: boolean;
   /** `chat-completions`: streamed answers have the format that our own decoder reads. */
-  readonly stream: 'chat-completions' | 'library';
+  readonly decoder: 'chat-completions' | 'library';
   readonly webSearch?: WebSearch;
   /** True: the model's name becomes part of the request's path. */
   readonly modelInPath: boolean;

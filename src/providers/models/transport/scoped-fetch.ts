@@ -54,7 +54,12 @@ const wireRequest = (url: string, init: RequestInit, scope: CallScope, anonymous
   return { url, headers, body: changedBody(init.body as string, patch, cap) };
 };
 
-const openWithRetries = async (pool: ConnectionPool, request: WireRequest, scope: CallScope): Promise<WireResponse> => {
+/** Sends it, again where a further attempt may help. Resolves with the answer that stays, whatever its status; rejects with WireError. */
+export const sendRequest = async (
+  pool: ConnectionPool,
+  request: WireRequest,
+  scope: CallScope,
+): Promise<WireResponse> => {
   const opened = pool.agent();
   const agent = opened instanceof Promise ? await opened : opened;
   for (let attempt = 0; ; attempt += 1) {
@@ -88,7 +93,7 @@ export const createScopedFetch = (options: ScopedFetchOptions): typeof globalThi
       scope.captured = request;
       throw capturedRequest;
     }
-    return await openWithRetries(options.pool, request, scope);
+    return await sendRequest(options.pool, request, scope);
   };
   return send as unknown as typeof globalThis.fetch;
 };

@@ -1,0 +1,229 @@
+import { eventFailure, MalformedAnswerError, unfinished, wireFailure } from '../call-failure.ts';
+import type { CallScope } from '../call-scope.ts';
+import { finishPart } from '../library-parts.ts';
+import type { ModelFinishReason, ModelPart } from '../model-provider.ts';
+import { chatUsage } from '../model-usage.ts';
+import { type Source, searchParts } from '../web-search-parts.ts';
+import { ToolCallAssembly, type ToolCallDelta } from './tool-call-assembly.ts';
+
+/** A `chat.completion.chunk`, or the `chat.completion` that an answer is when it comes at once. */
+export interface ChatBody {
+  readonly model?: unknown;
+  readonly choices?: unknown;
+  readonly usage?: unknown;
+  readonly error?: unknown;
+}
+
+interface ChatChoice {
+  readonly index?: unknown;
+  readonly finish_reason?: unknown;
+  /** Of a chunk. */
+  readonly delta?: ChatText | null;
+  /** Of an answer that comes at once. */
+  readonly message?: ChatText | null;
+}
+
+interface ChatText {
+  readonly content?: unknown;
+  readonly refusal?: unknown;
+  readonly reasoning_content?: unknown;
+  readonly reasoning?: unknown;
+  readonly tool_calls?: readonly ToolCallDelta[] | null;
+  readonly annotations?: unknown;
+}
+
+interface Annotation {
+  readonly url_citation?: { readonly url?: unknown; readonly title?: unknown } | null;
+}
+
+export interface ChatAnswerSink {
+  push(part: ModelPart): void;
+  /** Nothing more comes of this answer. */
+  fail(error: unknown): void;
+}
+
+/** Puts one answer of chat completions together, from the chunks of a stream or from one whole body. */
+export class ChatAnswer {
+  readonly #scope: CallScope;
+  readonly #out: ChatAnswerSink;
+  readonly #tools: ToolCallAssembly;
+  #isOver = false;
+  #hasChoice = false;
+  #reasoning = false;
+  #hasText = false;
+  #refused = false;
+  #finishReason: string | null = null;
+  #usage: unknown = null;
+  #model: string | null = null;
+  #sources: Source[] | null = null;
+
+  constructor(scope: CallScope, out: ChatAnswerSink, namespace: string) {
+    this.#scope = scope;
+    this.#out = out;
+    this.#tools = new ToolCallAssembly(namespace);
+  }
+
+  /** Whether a choice came, with whatever it holds. */
+  get hasChoice(): boolean {
+    return this.#hasChoice;
+  }
+
+  /** Whether it is complete or has failed; what comes after that is not looked at. */
+  get isOver(): boolean {
+    return this.#isOver;
+  }
+
+  fail(error: unknown): void {
+    if (this.#isOver) return;
+    this.#isOver = true;
+    this.#out.fail(error);
+  }
+
+  tooLarge(): void {
+    this.fail(wireFailure(this.#scope.provider, { kind: 'too-large', cause: undefined }));
+  }
+
+  /** `what` names the text in the failure of one that holds no JSON object. */
+  read(text: string, what: string): void {
+    if (this.#isOver) return;
+    let body: ChatBody | null;
+    try {
+      body = JSON.parse(text);
+    } catch (error) {
+      this.fail(new MalformedAnswerError(`${what} is not JSON`, { cause: error }));
+      return;
+    }
+    if (typeof body === 'object' && body !== null) this.#take(body);
+    else this.fail(new MalformedAnswerError(`${what} is not a JSON object`));
+  }
+
+  #take(body: ChatBody): void {
+    if (body.error !== undefined && body.error !== null) {
+      this.fail(eventFailure(this.#scope, body));
+      return;
+    }
+    if (this.#model === null && typeof body.model === 'string' && body.model !== '') this.#model = body.model;
+    if (body.usage !== undefined && body.usage !== null) this.#usage = body.usage;
+    // The service asks for one choice; of a server that sends more the first is the answer.
+    const choice = Array.isArray(body.choices) ? (body.choices[0] as ChatChoice | null | undefined) : undefined;
+    if (choice === undefined || choice === null || (typeof choice.index === 'number' && choice.index !== 0)) return;
+    this.#hasChoice = true;
+    if (typeof choice.finish_reason === 'string') this.#finishReason = choice.finish_reason;
+    const text = choice.delta ?? choice.message;
+    if (text !== undefined && text !== null) this.#add(text, text === choice.message);
+  }
+
+  #add(added: ChatText, isWhole: boolean): void {
+    const content = added.content;
+    const reasoning = added.reasoning_content ?? added.reasoning;
+    if (typeof reasoning === 'string') this.#reason(reasoning);
+    if (typeof content === 'string') this.#say(content);
+    else if (Array.isArray(content)) this.#contentParts(content);
+    if (typeof added.refusal === 'string' && added.refusal !== '') {
+      this.#refused = true;
+      this.#say(added.refusal);
+    }
+    if (Array.isArray(added.annotations)) this.#cite(added.annotations);
+    if (Array.isArray(added.tool_calls)) {
+      this.#endReasoning();
+      for (const [index, call] of (added.tool_calls as readonly ToolCallDelta[]).entries()) {
+        // In a whole answer each entry is a call of its own, whatever it leaves out.
+        if (!this.#fits(this.#tools.add(isWhole ? { ...call, index } : call))) return;
+      }
+    }
+  }
+
+  /** Pages that the answer rests on, of models that search by themselves. */
+  #cite(annotations: readonly (Annotation | null)[]): void {
+    for (const annotation of annotations) {
+      const { url, title } = annotation?.url_citation ?? {};
+      if (typeof url !== 'string' || !this.#fits(url.length + (typeof title === 'string' ? title.length : 0))) continue;
+      this.#sources ??= [];
+      this.#sources.push({ url, ...(typeof title === 'string' && { title }) });
+    }
+  }
+
+  /** Before anything is kept. False: there is no room for it, and the call has failed. */
+  #fits(size: number): boolean {
+    if (this.#isOver) return false;
+    const fits = this.#scope.grew(size);
+    if (!fits) this.tooLarge();
+    return fits;
+  }
+
+  /** Some servers send lists of `text` and `thinking` parts instead of a text. */
+  #contentParts(parts: readonly { type?: unknown; text?: unknown; thinking?: unknown }[]): void {
+    for (const part of parts) {
+      if (part?.type === 'text' && typeof part.text === 'string') this.#say(part.text);
+      else if (part?.type === 'thinking' && Array.isArray(part.thinking)) {
+        for (const thought of part.thinking) typeof thought?.text === 'string' && this.#reason(thought.text);
+      }
+    }
+  }
+
+  #say(text: string): void {
+    if (text !== '' && this.#fits(text.length)) {
+      this.#endReasoning();
+      this.#hasText = true;
+      this.#out.push({ type: 'text-delta', text });
+    }
+  }
+
+  #reason(text: string): void {
+    if (text !== '' && this.#fits(text.length)) {
+      this.#reasoning = true;
+      this.#out.push({ type: 'reasoning-delta', text });
+    }
+  }
+
+  #endReasoning(): void {
+    if (this.#reasoning) {
+      this.#reasoning = false;
+      this.#out.push({ type: 'reasoning-end' });
+    }
+  }
+
+  /** Nothing more will be read. True: the answer is complete and its last part was pushed; false: it has failed. */
+  complete(): boolean {
+    if (this.#isOver) return false;
+    if (this.#finishReason === null) {
+      this.fail(unfinished(this.#scope.provider));
+      return false;
+    }
+    try {
+      this.#endReasoning();
+      const calls = this.#tools.complete();
+      const last = finishPart({
+        provider: this.#scope.provider,
+        reason: this.#wireFinish(this.#finishReason),
+        usage: chatUsage(this.#usage),
+        raw: this.#usage,
+        responseModel: this.#model,
+        hasToolCalls: calls.length > 0,
+        hasOutput: this.#hasText || calls.length > 0,
+      });
+      for (const call of calls) this.#out.push(call);
+      if (this.#sources !== null) for (const part of searchParts([], this.#sources)) this.#out.push(part);
+      this.#out.push(last);
+    } catch (error) {
+      this.fail(error);
+      return false;
+    }
+    this.#isOver = true;
+    return true;
+  }
+
+  #wireFinish(wire: string): ModelFinishReason {
+    switch (wire) {
+      case 'length':
+        return 'Length';
+      case 'tool_calls':
+      case 'function_call':
+        return 'ToolCalls';
+      case 'content_filter':
+        return 'ContentFilter';
+      default:
+        return this.#refused ? 'ContentFilter' : 'Stop';
+    }
+  }
+}
