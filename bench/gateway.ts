@@ -16,9 +16,12 @@ const gatewayPackage = '@portkey-ai/gateway@1.15.2';
 const overrides = { '@hono/node-server': '1.3.3' };
 const startTimeoutMs = 30_000;
 
-/** One answer, streamed or whole: the gateway first, which the other side is compared with. */
+/** How the chats are answered: all streamed, all whole, or one so and the next one so. */
+export type GatewayAnswers = Answer | 'both';
+
+/** The gateway first, which the other side is compared with. */
 export interface GatewayTurns {
-  readonly answer: Answer;
+  readonly answers: GatewayAnswers;
   readonly turns: readonly Turns[];
 }
 
@@ -94,14 +97,15 @@ export const measureGateway = async (
   const gateway = await startGateway(cwd);
   const acp = await startAcp(program, acpFolder(folder, 'exposed', simulator, { exposesModels: true }).cwd);
   const measured: GatewayTurns[] = [];
-  for (const answer of ['sse', 'json'] as const) {
-    const passed = throughGateway(modelCall(gateway, answer), simulator);
-    const stored = modelCall(acp, answer, 'openai');
+  for (const answers of ['both', 'sse', 'json'] as const) {
+    const kinds: readonly Answer[] = answers === 'both' ? ['sse', 'json'] : [answers];
+    const passed = kinds.map((answer) => throughGateway(modelCall(gateway, answer), simulator));
+    const stored = kinds.map((answer) => modelCall(acp, answer, 'openai'));
     const sides: Side[] = [
       { name: 'gateway, nothing stored', server: gateway, call: passed },
       { name: 'acp, each run stored', server: acp, call: stored },
     ];
-    measured.push({ answer, turns: await measureTurns(sides, options) });
+    measured.push({ answers, turns: await measureTurns(sides, options) });
   }
   await Promise.all([gateway.stop(), acp.stop()]);
   return measured;

@@ -63,8 +63,10 @@ export const judge = ({
       atLeast(`runs/s with ${name}, to none, at least`, quotaRules.find((line) => line.name === name)?.ratio, least),
     ),
     ...atLeast('runs/s through /v1, to the native endpoint, at least', openAi.turns[1]?.ratio, 0.9),
-    ...(openAi.gateway ?? []).flatMap(({ answer, turns }) =>
-      atLeast(`exposed models, requests/s to a gateway, ${answer.toUpperCase()}, at least`, turns[1]?.ratio, 3),
+    ...atLeast(
+      'exposed models, requests/s to a gateway, streamed and whole in turn, at least',
+      openAi.gateway?.find(({ answers }) => answers === 'both')?.turns[1]?.ratio,
+      3,
     ),
     ...atMost('added to the first token by /v1, p50', openAi.addedFirstTokenMs, 0.2, 'ms'),
     ...atMost('added to the first token, 1 at once, p50', acp('sse', 1)?.addedFirstTokenMs, 1.5, 'ms'),

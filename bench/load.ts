@@ -121,13 +121,18 @@ const exchange = (socket: Socket, call: Call, request: Buffer): Promise<Answer> 
     socket.write(request);
   });
 
+/** One request over and over, or several in turn on each connection; all of them of one server. */
+export type Calls = Call | readonly Call[];
+
 /** Keeps `concurrency` connections busy. Rejects with the first answer that is wrong: a number for failures has no meaning. */
-export const applyLoad = async (call: Call, limits: LoadLimits): Promise<LoadResult> => {
-  const request = requestBytes(call);
+export const applyLoad = async (calls: Calls, limits: LoadLimits): Promise<LoadResult> => {
+  const requests = [calls].flat().map((call) => ({ call, bytes: requestBytes(call) }));
+  const [first] = requests;
+  if (first === undefined) throw new Error('There is nothing to send');
   const durations: number[] = [];
   const firstTokens: number[] = [];
   const maxRuns = limits.runs ?? Number.POSITIVE_INFINITY;
-  const sockets = await Promise.all(Array.from({ length: limits.concurrency }, () => openSocket(call.url)));
+  const sockets = await Promise.all(Array.from({ length: limits.concurrency }, () => openSocket(first.call.url)));
   const startedAt = performance.now();
   const endAt = startedAt + limits.seconds * 1000;
   let started = 0;
@@ -135,9 +140,12 @@ export const applyLoad = async (call: Call, limits: LoadLimits): Promise<LoadRes
   const keepBusy = async (socket: Socket, index: number): Promise<void> => {
     if (spreadMs > 0) await delay((index * spreadMs) / sockets.length);
     socket.setTimeout(answerTimeoutMs);
+    let sent = 0;
     while (started < maxRuns && performance.now() < endAt) {
       started += 1;
-      const { durationMs, firstTokenMs } = await exchange(socket, call, request);
+      const { call, bytes } = requests[(index + sent) % requests.length] ?? first;
+      sent += 1;
+      const { durationMs, firstTokenMs } = await exchange(socket, call, bytes);
       durations.push(durationMs);
       firstTokens.push(firstTokenMs);
     }

@@ -244,7 +244,9 @@ export const reportText = (results: Results): string =>
             'Exposed models, in turns with a gateway of models on the same provider',
             table(
               turnsHead('the gateway'),
-              results.openAi.gateway.flatMap(({ answer, turns }) => turnsRows(turns, `${answer.toUpperCase()}: `)),
+              results.openAi.gateway.flatMap(({ answers, turns }) =>
+                turnsRows(turns, answers === 'both' ? 'SSE and JSON in turn: ' : `${answers.toUpperCase()}: `),
+              ),
             ),
           ),
         ]),

@@ -1,4 +1,4 @@
-import { applyLoad, type Call } from './load.ts';
+import { applyLoad, type Calls } from './load.ts';
 import { cpuMs } from './process-usage.ts';
 import type { Server } from './servers.ts';
 import { median, quantile } from './statistics.ts';
@@ -7,7 +7,7 @@ import { median, quantile } from './statistics.ts';
 export interface Side {
   readonly name: string;
   readonly server: Server;
-  readonly call: Call;
+  readonly call: Calls;
 }
 
 /** What a side did in turns with the first one. */
