@@ -82,7 +82,6 @@ export const serveUntilStopped = async (
   const interrupt = firstInterrupt();
   try {
     const service = await createService({ config, log, cwd: session.cwd });
-    let isStopped = false;
     try {
       const { url } = await service.listen();
       const exitCode = await Promise.race([
@@ -92,14 +91,11 @@ export const serveUntilStopped = async (
       if (typeof exitCode === 'number') return exitCode;
       await interrupt.promise;
       tellStop(log, service.drainWait());
-      isStopped = true;
       return 0;
     } finally {
       await service.close();
       // A receiver of telemetry that hangs would hold the process for as long as its timeouts. The exit code is set by then.
       if (service.telemetry.leftBehind) setTimeout(() => process.exit(), 100);
-      // So would what a module has left open, such as a server of its own.
-      else if (isStopped) setTimeout(() => process.exit(), 1000).unref();
     }
   } finally {
     interrupt.release();

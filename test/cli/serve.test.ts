@@ -19,15 +19,30 @@ describe('serve', () => {
     }
   });
 
-  test('what a module has left open does not keep a service that was stopped', async (t) => {
+  test('what a module has left open keeps neither a service that was stopped nor a command that has ended', async (t) => {
     const folder = createFolder(t);
     folder.write(
       'open.mjs',
-      "import { createServer } from 'node:http';\ncreateServer().listen(0, '127.0.0.1');\nexport default { name: 'open' };\n",
+      "import { createServer } from 'node:http';\ncreateServer().listen(0, '127.0.0.1');\nsetInterval(() => {}, 50);\nexport default { name: 'open' };\n",
     );
-    const { running } = await folder.serve(['--set', 'Host:Modules=["./open.mjs"]']);
+    const open = ['--set', 'Host:Modules=["./modules/clock.mjs","./open.mjs"]'];
+    const { running } = await folder.serve(open);
     running.child.kill('SIGTERM');
     assert.equal((await running.done).code, 0);
+
+    const ended = (...args: string[]) => folder.acp([...args, ...open], { ownProcess: true });
+    assert.deepEqual(await ended('agents', 'apply', '-f', 'hello.yaml'), {
+      code: 0,
+      stdout: 'created    hello  version 1\n',
+      stderr: '',
+    });
+    const listed = await ended('agents', 'list', '--json');
+    assert.deepEqual(
+      JSON.parse(listed.stdout).items.map(({ name }: { name: string }) => name),
+      ['hello'],
+    );
+    assert.equal((await ended('agents', 'get', 'nobody')).code, 4);
+    assert.equal((await ended('doctor')).code, 0);
   });
 
   test('a second signal ends it at once', async (t) => {
