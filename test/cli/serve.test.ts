@@ -38,7 +38,7 @@ describe('serve', () => {
     });
     const listed = await ended('agents', 'list', '--json');
     assert.deepEqual(
-      JSON.parse(listed.stdout).items.map(({ name }: { name: string }) => name),
+      JSON.parse(listed.stdout).map(({ name }: { name: string }) => name),
       ['hello'],
     );
     assert.equal((await ended('agents', 'get', 'nobody')).code, 4);
