@@ -104,6 +104,20 @@ describe('run', () => {
     assert.match(followed.stdout, /^It is /);
   });
 
+  test('--follow says so where nobody executes what is queued, and goes on', async (t) => {
+    const folder = createFolder(t);
+    await folder.serve(['--set', 'Service:Scheduling:RunWorker=false']);
+    await folder.acp(['agents', 'apply', '-f', 'hello.yaml']);
+    const following = folder.start(['run', 'hello', 'hi', '--queued', '--follow', '--json']);
+    const told = await following.until('still queued', 'stderr');
+    assert.match(told, /^Run [0-9a-f-]{36} is still queued\. .*Service:Scheduling:RunWorker/);
+    const [, runId = ''] = /^Run (\S+)/.exec(told) ?? [];
+    await folder.acp(['runs', 'cancel', runId]);
+    const { code, stdout } = await following.done;
+    assert.equal(code, 5);
+    assert.match(stdout, /"type":"run\.canceled"/);
+  });
+
   test('AGENT-43 the answers of a loop each have their own line', async (t) => {
     const folder = await prepared(t);
     folder.write(

@@ -12,6 +12,7 @@ import type { Terminal } from '../output/terminal.ts';
 import { answerPauses } from '../runs/answer-run.ts';
 import { shellLine } from '../runs/next-commands.ts';
 import { reportFoundPause } from '../runs/pause-report.ts';
+import { noteWhileQueued } from '../runs/queued-note.ts';
 import { type AnswerOptions, answersOf } from '../runs/run-answers.ts';
 import { pausedExitCode } from '../runs/run-outcome.ts';
 import { type FollowedRun, pauseOfAnswer } from '../runs/run-pause.ts';
@@ -107,6 +108,7 @@ const startQueued = async (
   }
   if (connection.local)
     throw new AcpError('cannot-connect', `Run ${runId} is queued, and no service runs on this store to execute it.`);
+  using _note = noteWhileQueued(session, connection, runId);
   const run = await streamRun(session, connection, async (signal) => ({
     runId,
     reply: await client.runs.events({ params: { runId }, signal }),
