@@ -4,7 +4,9 @@ import type {
   ModelJson,
   ModelProvider,
   ModelResponseFormat,
+  ModelSampling,
   ModelTool,
+  ModelToolChoice,
   VectorRequest,
 } from '../providers/models/model-provider.ts';
 import { RunFailure } from './run-failure.ts';
@@ -30,6 +32,10 @@ export interface CompiledBinding extends CompiledTarget {
   readonly allowConcurrentToolCalls: boolean;
   /** How old the answer to an equal call may be; null: every call reaches the model. */
   readonly responseCacheMs: number | null;
+  /** Of a run whose caller has decided it; absent: as the model sees fit. */
+  readonly toolChoice?: ModelToolChoice;
+  /** Of a run whose caller has decided it; absent: the provider's own. */
+  readonly sampling?: ModelSampling;
   /** Its run asks for vectors in place of an answer. */
   readonly vectors?: VectorRequest;
 }

@@ -1,4 +1,9 @@
-import type { ModelResponseFormat, ModelTool } from '../../providers/models/model-provider.ts';
+import type {
+  ModelResponseFormat,
+  ModelSampling,
+  ModelTool,
+  ModelToolChoice,
+} from '../../providers/models/model-provider.ts';
 import type { ChatMessage } from './chat-message.ts';
 
 /** What a caller brings beside the message of its run, because it keeps the conversation itself or speaks to the model. */
@@ -14,6 +19,8 @@ export interface AskedSettings {
   readonly temperature?: number;
   readonly topP?: number;
   readonly reasoningEffort?: string;
+  readonly sampling?: ModelSampling;
+  readonly toolChoice?: ModelToolChoice;
   /** Calls of tools come one in each turn. */
   readonly singleToolCalls?: true;
   /** Lowers the agent's own. */
@@ -23,7 +30,7 @@ export interface AskedSettings {
   readonly tools?: readonly AskedTool[];
 }
 
-export interface AskedTool extends Pick<ModelTool, 'name' | 'inputSchema'> {
+export interface AskedTool extends Pick<ModelTool, 'name' | 'inputSchema' | 'strict'> {
   readonly description: string;
 }
 

@@ -32,6 +32,7 @@ export type HashedCall = Pick<
   | 'settings'
   | 'parallelToolCalls'
   | 'webSearch'
+  | 'sampling'
 >;
 
 /** In the place of a text that is not kept: prompts with the mark have the hash of those with the text. */
@@ -149,6 +150,7 @@ export const promptHasher = () => {
         canonicalJson(call.settings as Json),
         call.parallelToolCalls,
         ...(call.webSearch !== undefined ? ['web-search'] : []),
+        ...(call.sampling !== undefined ? [call.sampling] : []),
       ]),
     );
     return {

@@ -46,7 +46,12 @@ export const ChatCompletionRequest = open(
         open({
           type: Type.String(),
           function: Type.Optional(
-            open({ name: Type.String(), description: maybe(Type.String()), parameters: anything() }),
+            open({
+              name: Type.String(),
+              description: maybe(Type.String()),
+              parameters: anything(),
+              strict: maybe(Type.Boolean()),
+            }),
           ),
         }),
       ),

@@ -1,6 +1,5 @@
 import { invalidField } from '../../contract/errors.ts';
-import type { CallContext, Handlers, IdempotentCall } from '../../core/context.ts';
-import type { CompiledAgent } from '../../engine/compiled-agent.ts';
+import type { CallContext, Handlers } from '../../core/context.ts';
 import type { AskedSettings } from '../../engine/context/index.ts';
 import { isModelName } from '../agents/index.ts';
 import { askedAgent, type Launch, type OnDisconnect, type RunAnswers } from '../runs/index.ts';
@@ -9,7 +8,7 @@ import { chatCompletion, chatHead } from './chat-answer.ts';
 import { chatFrames } from './chat-frames.ts';
 import { chatInput } from './chat-input.ts';
 import type { GivenMessages } from './given-messages.ts';
-import { callerTools, samplingIn } from './model-request.ts';
+import { modelSettings } from './model-request.ts';
 import type { chatCompletionOperations } from './openai.operations.ts';
 import type { OpenAiTelemetry } from './openai-telemetry.ts';
 import {
@@ -20,9 +19,11 @@ import {
   formatOf,
   parametersIn,
   refuseKeyedStream,
+  refuseToolChoice,
   refuseUnsupported,
   tokenLimit,
 } from './request.rules.ts';
+import { inTermsOf } from './request-names.ts';
 import { translated } from './run-frames.ts';
 
 export interface ChatServiceDeps {
@@ -39,12 +40,7 @@ const adjustmentOf = (body: ChatCompletionRequest): Adjustment => ({
   tools: (body.tools ?? []).map(({ type, function: named }) => ({ type, name: named?.name ?? null })),
 });
 
-/** A model has the tools and the sampling of its request; an agent has its own. */
-const ofModel = (agent: CompiledAgent, body: ChatCompletionRequest): AskedSettings => {
-  if (!isModelName(agent.name)) return {};
-  const tools = callerTools(body.tools ?? []);
-  return { ...samplingIn(agent, body), ...(tools.length === 0 ? {} : { tools }) };
-};
+type Create = Handlers<typeof chatCompletionOperations>['create'];
 
 /** One run for each request; the conversation is the caller's. */
 export const chatService = (deps: ChatServiceDeps): Handlers<typeof chatCompletionOperations> => {
@@ -58,6 +54,7 @@ export const chatService = (deps: ChatServiceDeps): Handlers<typeof chatCompleti
     const isStreaming = body.stream === true;
     if (body.stream_options != null && !isStreaming) throw invalidField('stream_options', 'needs stream');
     const agentName = await agentNamed(body, (name) => deps.agentExists(context.tenantId, name));
+    if (!isModelName(agentName)) refuseToolChoice(body.tool_choice);
     const parameters = parametersIn(metadata);
     let asked: AskedSettings | null = null;
     const entrance = await launch.enter({
@@ -70,7 +67,7 @@ export const chatService = (deps: ChatServiceDeps): Handlers<typeof chatCompleti
       work: null,
       outside: {
         adjusted(agent) {
-          asked = askedSettings(agent, adjustment, ofModel(agent, body));
+          asked = askedSettings(agent, adjustment, isModelName(agent.name) ? modelSettings(agent, body, 'chat') : null);
           return askedAgent(agent, asked);
         },
         async parts(runId) {
@@ -88,29 +85,29 @@ export const chatService = (deps: ChatServiceDeps): Handlers<typeof chatCompleti
     return { entrance, isStreaming };
   };
 
-  return {
-    async create(context: CallContext & IdempotentCall, { body, query, headers }) {
-      refuseKeyedStream(headers['idempotency-key'], body.stream === true);
-      const { entrance, isStreaming } = await enter(context, body);
-      const onDisconnect: OnDisconnect = query.onDisconnect;
-      if (!isStreaming) {
-        const answer = async () => {
-          const { run, outcome } = await answers.toEnd(context, entrance, onDisconnect);
-          const completion = chatCompletion(run, outcome);
-          telemetry.answered(context, 'chat', run, completion.id, outcome);
-          return { status: 200, body: completion, headers: { 'X-Run-Id': run.id } } as const;
-        };
-        return context.once === null ? await answer() : await context.once(entrance.ownerId, answer);
-      }
-      const { run, stream } = await answers.streamed(context, entrance, onDisconnect);
-      const head = chatHead(run);
-      telemetry.streams(context, 'chat', run, head.id);
-      const { responseFormat } = run.plan.agent.model;
-      const frames = chatFrames(head, {
-        includeUsage: body.stream_options?.include_usage === true,
-        holdsText: responseFormat !== null && responseFormat.kind !== 'Text',
-      });
-      return { status: 200, stream: translated(stream, frames), headers: { 'X-Run-Id': run.id } };
-    },
+  const create: Create = async (context, { body, query, headers }) => {
+    refuseKeyedStream(headers['idempotency-key'], body.stream === true);
+    const { entrance, isStreaming } = await enter(context, body);
+    const onDisconnect: OnDisconnect = query.onDisconnect;
+    if (!isStreaming) {
+      const answer = async () => {
+        const { run, outcome } = await answers.toEnd(context, entrance, onDisconnect);
+        const completion = chatCompletion(run, outcome);
+        telemetry.answered(context, 'chat', run, completion.id, outcome);
+        return { status: 200, body: completion, headers: { 'X-Run-Id': run.id } } as const;
+      };
+      return context.once === null ? await answer() : await context.once(entrance.ownerId, answer);
+    }
+    const { run, stream } = await answers.streamed(context, entrance, onDisconnect);
+    const head = chatHead(run);
+    telemetry.streams(context, 'chat', run, head.id);
+    const { responseFormat } = run.plan.agent.model;
+    const frames = chatFrames(head, {
+      includeUsage: body.stream_options?.include_usage === true,
+      holdsText: responseFormat !== null && responseFormat.kind !== 'Text',
+    });
+    return { status: 200, stream: translated(stream, frames), headers: { 'X-Run-Id': run.id } };
   };
+
+  return { create: (context, request) => inTermsOf('messages', create(context, request)) };
 };

@@ -6,7 +6,7 @@ import type { OpenAiConversationRow } from '../../db/tables/openai.ts';
 import type { SessionRow } from '../../db/tables/sessions.ts';
 import type { AuditLog } from '../audit/index.ts';
 import type { SessionsFeature } from '../sessions/index.ts';
-import { hexOf, type ItemRules, itemPage, itemsOf } from './items.ts';
+import { hexOf, type ItemRules, itemPage, itemRulesOf, itemsOf } from './items.ts';
 import type { Metadata } from './openai.schema.ts';
 import { checkedMetadata } from './request.rules.ts';
 import type { conversationOperations } from './responses.operations.ts';
@@ -75,7 +75,7 @@ export const conversationService = (deps: ConversationServiceDeps): Handlers<typ
   const itemsIn = async ({ session }: Found): Promise<readonly Item[]> =>
     session === undefined || !deps.persistent
       ? []
-      : itemsOf(session.tenant_id, await sessions.store.messages(session), deps.items);
+      : itemsOf(session.tenant_id, await sessions.store.messages(session), itemRulesOf(session.agent_name, deps.items));
 
   return {
     async create(context, { body }) {

@@ -3,6 +3,7 @@ import { invalidField } from '../../contract/errors.ts';
 import type { ChatMessage, ContentPart } from '../../engine/context/index.ts';
 import { isServiceToolName } from '../../engine/tools/index.ts';
 import { readableResult } from '../../providers/models/hosted-parts.ts';
+import { isModelName } from '../agents/index.ts';
 import type { Item } from './responses.schema.ts';
 
 export const hexOf = (uuid: string): string => uuid.replaceAll('-', '');
@@ -68,6 +69,10 @@ const hostedResult = (
     ...{ result: isError ? null : text, errorMessage: isError ? text : null },
   };
 };
+
+/** A request that names a model brings the tools of its caller, and there are no others. */
+export const itemRulesOf = (agentName: string, rules: ItemRules): ItemRules =>
+  isModelName(agentName) ? { ...rules, runsOnClient: () => true } : rules;
 
 export interface ItemRules {
   /** Whether a tool is executed by the program of the caller. */

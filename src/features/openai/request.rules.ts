@@ -32,7 +32,6 @@ const refusals: readonly (readonly [string, Given, string])[] = [
   ['prediction', isGiven, 'is not offered'],
   ['functions', isGiven, 'is not offered: tools has taken its place'],
   ['function_call', isNotAuto, 'is not offered: the agent decides which tools it calls'],
-  ['tool_choice', isNotAuto, 'must be auto: the agent decides which tools it calls'],
   ['background', isTrue, 'is not offered'],
   ['prompt', isGiven, 'is not offered'],
   ['context_management', isGiven, 'is not offered'],
@@ -62,6 +61,11 @@ export const checkedMetadata = (metadata: Metadata | null | undefined): Metadata
 export const refuseUnsupported = (body: object): void => {
   const members = body as Readonly<Record<string, unknown>>;
   for (const [name, changes, message] of refusals) if (changes(members[name])) throw refused(name, message);
+};
+
+/** An agent decides which tools it calls; throws `unsupported-parameter` for a request that would. */
+export const refuseToolChoice = (choice: unknown): void => {
+  if (isNotAuto(choice)) throw refused('tool_choice', 'must be auto: the agent decides which tools it calls');
 };
 
 const parameterPrefix = 'param.';
@@ -147,13 +151,13 @@ export interface Adjustment {
   readonly tools: readonly NamedTool[];
 }
 
-/** What the request decides of its agent, beside what it decides of a model; null: nothing. */
+/** What the request decides of its agent, beside what it decides of a model, where it names one; null: nothing. */
 export const askedSettings = (
   agent: CompiledAgent,
   { maxTokens, format, tools }: Adjustment,
-  ofModel: AskedSettings = {},
+  ofModel: AskedSettings | null,
 ): AskedSettings | null => {
-  if (tools.length > 0 && ofModel.tools === undefined) checkTools(agent, tools);
+  if (ofModel === null) checkTools(agent, tools);
   const asked = {
     ...ofModel,
     ...(maxTokens === null ? {} : { maxOutputTokens: maxTokens }),

@@ -1,5 +1,6 @@
 import type { OpenAiResponseRow } from '../../db/tables/openai.ts';
 import type { CompiledAgent } from '../../engine/compiled-agent.ts';
+import type { ModelToolChoice } from '../../providers/models/model-provider.ts';
 import type { Metadata } from './openai.schema.ts';
 import type { ResponseHead } from './response-events.ts';
 
@@ -14,10 +15,15 @@ export interface EffectiveSettings {
   /** Absent in rows that an earlier version wrote. */
   readonly presencePenalty?: number;
   readonly frequencyPenalty?: number;
+  /** Absent: auto. */
+  readonly toolChoice?: unknown;
 }
 
 /** Absent: the provider's own, which is none with all of them. */
 const penaltyOf = (value: unknown): number => (typeof value === 'number' ? value : 0);
+
+const choiceOf = (choice: ModelToolChoice): unknown =>
+  typeof choice === 'string' ? choice : { type: 'function', name: choice.toolName };
 
 export const effectiveSettings = ({ model }: CompiledAgent): EffectiveSettings => {
   const { responseFormat: format } = model;
@@ -27,8 +33,13 @@ export const effectiveSettings = ({ model }: CompiledAgent): EffectiveSettings =
     effort: model.reasoningEffort,
     maxOutputTokens: model.maxOutputTokens,
     parallelToolCalls: model.allowConcurrentToolCalls,
-    presencePenalty: penaltyOf(model.settings['presence_penalty'] ?? model.settings['presencePenalty']),
-    frequencyPenalty: penaltyOf(model.settings['frequency_penalty'] ?? model.settings['frequencyPenalty']),
+    presencePenalty: penaltyOf(
+      model.sampling?.presencePenalty ?? model.settings['presence_penalty'] ?? model.settings['presencePenalty'],
+    ),
+    frequencyPenalty: penaltyOf(
+      model.sampling?.frequencyPenalty ?? model.settings['frequency_penalty'] ?? model.settings['frequencyPenalty'],
+    ),
+    ...(model.toolChoice !== undefined && { toolChoice: choiceOf(model.toolChoice) }),
     format:
       format === null || format.kind === 'Text'
         ? { type: 'text' }
@@ -61,7 +72,7 @@ export const headOf = (
     reasoning: { effort: settings.effort, summary: null },
     text: { format: settings.format as ResponseHead['text']['format'] },
     parallel_tool_calls: settings.parallelToolCalls,
-    tool_choice: 'auto',
+    tool_choice: (settings.toolChoice ?? 'auto') as ResponseHead['tool_choice'],
     tools: [],
     truncation: 'disabled',
     user: null,

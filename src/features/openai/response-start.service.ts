@@ -9,7 +9,7 @@ import { askedAgent, type Entrance, type Launch, type RunAnswers } from '../runs
 import type { GivenMessage } from './chat-input.ts';
 import type { GivenMessages } from './given-messages.ts';
 import { hexOf } from './items.ts';
-import { samplingIn } from './model-request.ts';
+import { modelSettings } from './model-request.ts';
 import type { OpenAiTelemetry } from './openai-telemetry.ts';
 import {
   type Adjustment,
@@ -19,9 +19,11 @@ import {
   formatOf,
   parametersIn,
   refuseKeyedStream,
+  refuseToolChoice,
   refuseUnsupported,
   tokenLimit,
 } from './request.rules.ts';
+import { inTermsOf } from './request-names.ts';
 import { ResponseEvents } from './response-events.ts';
 import { effectiveSettings, headOf } from './response-head.ts';
 import { type ResponseInput, responseInput } from './response-input.ts';
@@ -109,6 +111,8 @@ const unkeptBefore = (source: ResponseSource, input: ResponseInput, runId: strin
   behind: answeredBehind(source, input),
 });
 
+type Create = Handlers<typeof responseOperations>['create'];
+
 /** One run for each response, in a session of its own, in that of a conversation, or in none. */
 export const responseStart = (deps: ResponseStartDeps): Pick<Handlers<typeof responseOperations>, 'create'> => {
   const { launch, answers, given, telemetry, sources } = deps;
@@ -132,6 +136,7 @@ export const responseStart = (deps: ResponseStartDeps): Pick<Handlers<typeof res
         details: { errors: [{ path: 'input', message: 'has the result of a call that is not known' }] },
       });
     const agentName = await agentNamed(body, (name) => deps.agentExists(context.tenantId, name));
+    if (!isModelName(agentName)) refuseToolChoice(body.tool_choice);
     if (conversationId !== null) await sources.assertMayBegin(context, conversationId);
     return {
       input,
@@ -145,104 +150,104 @@ export const responseStart = (deps: ResponseStartDeps): Pick<Handlers<typeof res
     };
   };
 
-  return {
-    async create(context, { body, query, headers }) {
-      refuseKeyedStream(headers['idempotency-key'], body.stream === true);
-      const asked = await askedOf(context, body);
-      const { input, source, conversationId, isKept, isStreaming } = asked;
-      const { tenantId } = context;
-      const toolResults = input.answers.map(({ callId, result }) => ({ callId, result }));
-      const answersHere = isKept && toolResults.length > 0;
-      const parameters = parametersIn(asked.metadata);
-      let agent: CompiledAgent | null = null;
-      let settings: AskedSettings | null = null;
-      let forked: string | null = null;
-      let row: OpenAiResponseRow | null = null;
+  const create: Create = async (context, { body, query, headers }) => {
+    refuseKeyedStream(headers['idempotency-key'], body.stream === true);
+    const asked = await askedOf(context, body);
+    const { input, source, conversationId, isKept, isStreaming } = asked;
+    const { tenantId } = context;
+    const toolResults = input.answers.map(({ callId, result }) => ({ callId, result }));
+    const answersHere = isKept && toolResults.length > 0;
+    const parameters = parametersIn(asked.metadata);
+    let agent: CompiledAgent | null = null;
+    let settings: AskedSettings | null = null;
+    let forked: string | null = null;
+    let row: OpenAiResponseRow | null = null;
 
-      const rowOf = (runId: string, ownerId: string | null): OpenAiResponseRow => ({
-        tenant_id: tenantId,
-        id: responseIdOf(runId),
-        run_id: runId,
-        session_id: conversationId ?? responseIdOf(runId),
-        conversation_id: conversationId,
-        previous_response_id: source?.row.id ?? null,
-        owner_id: ownerId,
-        agent_name: asked.agentName,
-        metadata: JSON.stringify(asked.metadata),
-        settings: JSON.stringify(agent === null ? {} : effectiveSettings(agent)),
-        created_at: deps.now(),
-      });
+    const rowOf = (runId: string, ownerId: string | null): OpenAiResponseRow => ({
+      tenant_id: tenantId,
+      id: responseIdOf(runId),
+      run_id: runId,
+      session_id: conversationId ?? responseIdOf(runId),
+      conversation_id: conversationId,
+      previous_response_id: source?.row.id ?? null,
+      owner_id: ownerId,
+      agent_name: asked.agentName,
+      metadata: JSON.stringify(asked.metadata),
+      settings: JSON.stringify(agent === null ? {} : effectiveSettings(agent)),
+      created_at: deps.now(),
+    });
 
-      const entrance: Entrance = await launch.enter({
-        kind: answersHere ? 'answers' : 'request',
-        context,
-        agentName: asked.agentName,
-        body: { sessionId: conversationId ?? source?.session.id ?? null, ...(answersHere ? { toolResults } : {}) },
-        isStreaming,
-        target: { sessionId: conversationId ?? source?.session.id ?? null },
-        work: null,
-        outside: {
-          adjusted(compiled) {
-            const sampling = isModelName(compiled.name) ? samplingIn(compiled, body) : {};
-            settings = askedSettings(compiled, asked.adjustment, sampling);
-            agent = askedAgent(compiled, settings);
-            return agent;
-          },
-          async parts(runId) {
-            row = rowOf(runId, entrance.ownerId);
-            const session = isKept ? row.session_id : null;
-            if (isKept && source !== null) {
-              await sources.fork(source, row.id);
-              forked = row.id;
-            }
-            const { before, behind } = isKept || source === null ? nothingBefore : unkeptBefore(source, input, runId);
-            const turn = await given(context, { ...input, history: [...behind, ...input.history] }, session, runId);
-            const history = [...before, ...turn.history];
-            const { message, attachmentIds } = turn;
-            return {
-              body: {
-                message,
-                attachmentIds,
-                parameters,
-                sessionId: session,
-                ...(answersHere ? { toolResults } : {}),
-              },
-              given: givenOf(history, input.instructions),
-              asked: settings,
-              opening: isKept ? [deps.store.opened(row)] : [],
-            };
-          },
+    const entrance: Entrance = await launch.enter({
+      kind: answersHere ? 'answers' : 'request',
+      context,
+      agentName: asked.agentName,
+      body: { sessionId: conversationId ?? source?.session.id ?? null, ...(answersHere ? { toolResults } : {}) },
+      isStreaming,
+      target: { sessionId: conversationId ?? source?.session.id ?? null },
+      work: null,
+      outside: {
+        adjusted(compiled) {
+          const ofModel = isModelName(compiled.name) ? modelSettings(compiled, body, 'response') : null;
+          settings = askedSettings(compiled, asked.adjustment, ofModel);
+          agent = askedAgent(compiled, settings);
+          return agent;
         },
-      });
+        async parts(runId) {
+          row = rowOf(runId, entrance.ownerId);
+          const session = isKept ? row.session_id : null;
+          if (isKept && source !== null) {
+            await sources.fork(source, row.id);
+            forked = row.id;
+          }
+          const { before, behind } = isKept || source === null ? nothingBefore : unkeptBefore(source, input, runId);
+          const turn = await given(context, { ...input, history: [...behind, ...input.history] }, session, runId);
+          const history = [...before, ...turn.history];
+          const { message, attachmentIds } = turn;
+          return {
+            body: {
+              message,
+              attachmentIds,
+              parameters,
+              sessionId: session,
+              ...(answersHere ? { toolResults } : {}),
+            },
+            given: givenOf(history, input.instructions),
+            asked: settings,
+            opening: isKept ? [deps.store.opened(row)] : [],
+          };
+        },
+      },
+    });
 
-      /** A session that was made for a run which did not begin. */
-      const undo = async (error: unknown): Promise<never> => {
-        const began = error instanceof AcpError && error.details.runId !== undefined;
-        if (forked !== null && !began) await deps.removeFork(tenantId, forked).catch(() => undefined);
-        throw error;
-      };
-      const eventsFor = (runId: string): ResponseEvents =>
-        new ResponseEvents(runId, headOf(row ?? rowOf(runId, null), isKept && deps.recordingEnabled));
+    /** A session that was made for a run which did not begin. */
+    const undo = async (error: unknown): Promise<never> => {
+      const began = error instanceof AcpError && error.details.runId !== undefined;
+      if (forked !== null && !began) await deps.removeFork(tenantId, forked).catch(() => undefined);
+      throw error;
+    };
+    const eventsFor = (runId: string): ResponseEvents =>
+      new ResponseEvents(runId, headOf(row ?? rowOf(runId, null), isKept && deps.recordingEnabled));
 
-      if (isStreaming) {
-        const { run, stream } = await answers.streamed(context, entrance, query.onDisconnect).catch(undo);
-        const events = eventsFor(run.id);
-        telemetry.streams(context, 'invoke_agent', run, responseIdOf(run.id), conversationId);
-        return { status: 200, stream: translated(stream, events), headers: { 'X-Run-Id': run.id } };
-      }
-      const answer = async () => {
-        let events: ResponseEvents | null = null;
-        const { run, outcome } = await answers
-          .toEnd(context, entrance, query.onDisconnect, (runId, frames) => {
-            events ??= eventsFor(runId);
-            for (const frame of frames) events.frames(frame);
-          })
-          .catch(undo);
-        telemetry.answered(context, 'invoke_agent', run, responseIdOf(run.id), outcome, conversationId);
-        const { response } = events ?? eventsFor(run.id);
-        return { status: 200, body: response, headers: { 'X-Run-Id': run.id } } as const;
-      };
-      return context.once === null ? await answer() : await context.once(entrance.ownerId, answer);
-    },
+    if (isStreaming) {
+      const { run, stream } = await answers.streamed(context, entrance, query.onDisconnect).catch(undo);
+      const events = eventsFor(run.id);
+      telemetry.streams(context, 'invoke_agent', run, responseIdOf(run.id), conversationId);
+      return { status: 200, stream: translated(stream, events), headers: { 'X-Run-Id': run.id } };
+    }
+    const answer = async () => {
+      let events: ResponseEvents | null = null;
+      const { run, outcome } = await answers
+        .toEnd(context, entrance, query.onDisconnect, (runId, frames) => {
+          events ??= eventsFor(runId);
+          for (const frame of frames) events.frames(frame);
+        })
+        .catch(undo);
+      telemetry.answered(context, 'invoke_agent', run, responseIdOf(run.id), outcome, conversationId);
+      const { response } = events ?? eventsFor(run.id);
+      return { status: 200, body: response, headers: { 'X-Run-Id': run.id } } as const;
+    };
+    return context.once === null ? await answer() : await context.once(entrance.ownerId, answer);
   };
+
+  return { create: (context, request) => inTermsOf('input', create(context, request)) };
 };

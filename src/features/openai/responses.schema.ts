@@ -40,7 +40,17 @@ export const ResponseRequest = open(
     previous_response_id: maybe(Type.String()),
     max_output_tokens: maybe(Type.Integer()),
     metadata: maybe(Metadata),
-    tools: maybe(Type.Array(open({ type: Type.String(), name: maybe(Type.String()) }))),
+    tools: maybe(
+      Type.Array(
+        open({
+          type: Type.String(),
+          name: maybe(Type.String()),
+          description: maybe(Type.String()),
+          parameters: anything(),
+          strict: maybe(Type.Boolean()),
+        }),
+      ),
+    ),
     text: Type.Optional(nullable(open({ format: anything() }))),
     ...refusedMembers,
   },
@@ -118,7 +128,7 @@ export const OpenAiResponse = Type.Object(
     reasoning: Type.Object({ effort: nullable(Type.String()), summary: Type.Null() }),
     text: Type.Object({ format: JsonValue }),
     parallel_tool_calls: Type.Boolean(),
-    tool_choice: Type.Literal('auto'),
+    tool_choice: JsonValue,
     tools: Type.Array(JsonValue),
     truncation: Type.Literal('disabled'),
     user: Type.Null(),

@@ -9,7 +9,7 @@ import { decodePack } from '../../engine/record/index.ts';
 import type { AuditLog } from '../audit/index.ts';
 import type { RunAccess, RunRecords } from '../runs/index.ts';
 import type { SessionsFeature } from '../sessions/index.ts';
-import { type ItemRules, itemPage, itemsOf } from './items.ts';
+import { type ItemRules, itemPage, itemRulesOf, itemsOf } from './items.ts';
 import { ResponseEvents } from './response-events.ts';
 import { headOf } from './response-head.ts';
 import type { responseOperations } from './responses.operations.ts';
@@ -132,7 +132,9 @@ export const responseService = (deps: ResponseServiceDeps): Omit<Handlers<typeof
     },
     async inputItems(context, { params, query }) {
       const found = await find(context, params.responseId);
-      return ok(itemPage(itemsOf(found.row.tenant_id, await inputOf(found), deps.items), query));
+      const { row } = found;
+      const rules = itemRulesOf(row.agent_name, deps.items);
+      return ok(itemPage(itemsOf(row.tenant_id, await inputOf(found), rules), query));
     },
   };
 };

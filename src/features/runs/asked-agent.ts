@@ -13,12 +13,15 @@ const bindingFor = (model: CompiledBinding, asked: AskedSettings): CompiledBindi
     allowConcurrentToolCalls: model.allowConcurrentToolCalls && asked.singleToolCalls !== true,
     maxOutputTokens: limit === undefined ? model.maxOutputTokens : Math.min(limit, model.maxOutputTokens ?? limit),
     responseFormat: asked.responseFormat ?? model.responseFormat,
+    ...(asked.sampling !== undefined && { sampling: asked.sampling }),
+    ...(asked.toolChoice !== undefined && { toolChoice: asked.toolChoice }),
   };
 };
 
 const callerTool = (definition: AskedTool): CompiledTool => {
+  const { name, description } = definition;
   const inputSchema = definition.inputSchema as Record<string, Json>;
-  return { kind: 'tool', tool: registeredTool({ ...definition, inputSchema, runsOnClient: true }) };
+  return { kind: 'tool', tool: registeredTool({ name, description, inputSchema, runsOnClient: true }) };
 };
 
 /** The agent as one run has it: with what its caller decided, and never with more than its definition allows. */

@@ -1,6 +1,13 @@
 import type { LanguageModelV4CallOptions, LanguageModelV4FunctionTool } from '@ai-sdk/provider';
 import { withOwnHostedParts } from './hosted-parts.ts';
-import type { ModelCall, ModelPrompt, ModelResponseFormat, ModelTool } from './model-provider.ts';
+import type {
+  ModelCall,
+  ModelPrompt,
+  ModelResponseFormat,
+  ModelSampling,
+  ModelTool,
+  ModelToolChoice,
+} from './model-provider.ts';
 import type { CallExtras, Surface } from './surfaces/surface.ts';
 
 // An agent's tool list is one array for many calls, so it is converted once.
@@ -34,6 +41,14 @@ const withInstruction = (prompt: ModelPrompt, instruction: string | undefined): 
   return prompt.toSpliced(at, 0, { role: 'system', content: instruction });
 };
 
+const toolChoice = (choice: ModelToolChoice): NonNullable<LanguageModelV4CallOptions['toolChoice']> =>
+  typeof choice === 'string' ? { type: choice } : { type: 'tool', toolName: choice.toolName };
+
+const samplingOptions = ({ stop, ...rest }: ModelSampling): Partial<LanguageModelV4CallOptions> => ({
+  ...rest,
+  ...(stop !== undefined && { stopSequences: [...stop] }),
+});
+
 /** The call as the vendor libraries take it; fields that are null are left out, so the provider's default applies. */
 export const callOptions = (
   call: ModelCall,
@@ -49,10 +64,11 @@ export const callOptions = (
   };
   if (call.tools.length > 0 || search !== null) {
     options.tools = search === null ? functionTools(call.tools) : [...functionTools(call.tools), search];
-    options.toolChoice = { type: call.toolChoice };
+    options.toolChoice = toolChoice(call.toolChoice);
   }
   if (call.temperature !== null) options.temperature = call.temperature;
   if (call.topP !== null) options.topP = call.topP;
+  if (call.sampling !== undefined) Object.assign(options, samplingOptions(call.sampling));
   const maxOutputTokens = call.maxOutputTokens ?? extras.maxOutputTokens;
   if (maxOutputTokens !== undefined) options.maxOutputTokens = maxOutputTokens;
   if (call.responseFormat !== null) options.responseFormat = responseFormat(call.responseFormat);

@@ -10,8 +10,22 @@ import type { CallProtection } from './protection/call-protection.ts';
 
 /** The engine speaks to every model through this interface; the AI SDK stays behind it. */
 export type ModelPrompt = LanguageModelV4Prompt;
-export type ModelTool = Pick<LanguageModelV4FunctionTool, 'name' | 'description' | 'inputSchema'>;
+export type ModelTool = Pick<LanguageModelV4FunctionTool, 'name' | 'description' | 'inputSchema' | 'strict'>;
 export type ModelJson = JSONValue;
+
+/** Whether tools are called: as the model sees fit, not at all, at least one of them, or the one that is named. */
+export type ModelToolChoice = 'auto' | 'none' | 'required' | { readonly toolName: string };
+
+/** Sampling that only requests to a model decide. What a provider's API does not have is not sent. */
+export interface ModelSampling {
+  /** Texts at which the answer ends. */
+  readonly stop?: readonly string[];
+  readonly seed?: number;
+  /** -2 to 2. */
+  readonly frequencyPenalty?: number;
+  /** -2 to 2. */
+  readonly presencePenalty?: number;
+}
 
 /** One call of a model: everything but the credential, which the provider resolves. */
 export interface ModelCall {
@@ -19,9 +33,11 @@ export interface ModelCall {
   readonly prompt: ModelPrompt;
   readonly tools: readonly ModelTool[];
   /** `none`: tools are listed but must not be called (last turn after the iteration cap). */
-  readonly toolChoice: 'auto' | 'none';
+  readonly toolChoice: ModelToolChoice;
   readonly temperature: number | null;
   readonly topP: number | null;
+  /** Absent: the provider's own. */
+  readonly sampling?: ModelSampling;
   readonly maxOutputTokens: number | null;
   /** `maxOutputTokens` bounds all that is answered, also where a library would add what the model may think. */
   readonly isCapped?: true;

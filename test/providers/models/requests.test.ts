@@ -177,6 +177,63 @@ describe('MODEL-13 and AGENT-23 sampling', () => {
   });
 });
 
+describe('what a request to an exposed model decides', () => {
+  const required: Record<string, readonly [path: string, required: unknown, named: unknown]> = {
+    openai: ['tool_choice', 'required', { type: 'function', function: { name: 'weather_get' } }],
+    'openai-responses': ['tool_choice', 'required', { type: 'function', name: 'weather_get' }],
+    local: ['tool_choice', 'required', { type: 'function', function: { name: 'weather_get' } }],
+    anthropic: ['tool_choice', { type: 'any' }, { type: 'tool', name: 'weather_get' }],
+    google: [
+      'toolConfig.functionCallingConfig',
+      { mode: 'ANY' },
+      { mode: 'ANY', allowedFunctionNames: ['weather_get'] },
+    ],
+    'azure-openai': ['tool_choice', 'required', { type: 'function', function: { name: 'weather_get' } }],
+  };
+  for (const [provider, [path, any, named]] of Object.entries(required))
+    test(`${provider} is told that a tool has to be called, and which`, async () => {
+      const tools = [weatherTool];
+      assert.deepEqual(at(await requestOf(provider, { tools, toolChoice: 'required' }), path), any);
+      const toolName = weatherTool.name;
+      assert.deepEqual(at(await requestOf(provider, { tools, toolChoice: { toolName } }), path), named);
+    });
+
+  const chat = ['stop', 'seed', 'frequency_penalty', 'presence_penalty'] as const;
+  const none = [undefined, undefined, undefined, undefined] as const;
+  const sampling = { stop: ['END'], seed: 7, frequencyPenalty: 0.5, presencePenalty: -1 };
+  const sent = [['END'], 7, 0.5, -1] as const;
+  const names: Record<string, readonly [paths: readonly string[], values: readonly unknown[]]> = {
+    openai: [chat, sent],
+    // That API has no such members.
+    'openai-responses': [chat, none],
+    local: [chat, sent],
+    anthropic: [
+      ['stop_sequences', ...chat.slice(1)],
+      [['END'], undefined, undefined, undefined],
+    ],
+    // Gemini 2.5 takes no penalties here, and refuses a request that has some.
+    google: [
+      ['stopSequences', 'seed', 'frequencyPenalty', 'presencePenalty'].map((name) => `generationConfig.${name}`),
+      [['END'], 7, undefined, undefined],
+    ],
+    'azure-openai': [chat, sent],
+  };
+  for (const [provider, [paths, values]] of Object.entries(names))
+    test(`${provider} gets the sampling that its API has`, async () => {
+      const model = provider === 'openai-responses' ? 'gpt-4.1' : surfaceOf(provider).model;
+      const set = await requestOf(provider, { model, sampling });
+      assert.deepEqual(
+        paths.map((path) => at(set, path)),
+        values,
+      );
+      const unset = await requestOf(provider, { model });
+      assert.deepEqual(
+        paths.map((path) => at(unset, path)),
+        none,
+      );
+    });
+});
+
 describe('AGENT-23 reasoning effort', () => {
   const paths: Record<string, string> = {
     openai: 'reasoning_effort',
