@@ -46,7 +46,7 @@ overHttp(
     server.answer(withTools([tool('look'), tool('bad', { inputSchema: 'none' })]));
     assert.deepEqual(
       (await check(client)).at(-1)?.detail,
-      '1 tools; 1 cannot be offered as they are described, 0 are too many.',
+      '1 tool; 1 cannot be offered as they are described, 0 are too many.',
     );
     // Nothing of it is kept.
     assert.equal((await client.mcpServers.get({ params })).body.status.state, 'Unknown');
@@ -54,6 +54,27 @@ overHttp(
     assert.deepEqual(await refused(check(off.client)), [501, 'mcp-disabled']);
   },
 );
+
+overHttp('MCP-26 MCP-19 tools that Block holds back are a warning, until they are approved', async (open, t) => {
+  const server = await rawServer(t, withTools([tool('look')]));
+  const { client } = await open(mcpSetup());
+  const last = async () => {
+    const { outcome, detail, mend } = (await check(client)).at(-1) ?? {};
+    return [outcome, detail, mend?.includes('`acp mcp approve weather`') ?? null];
+  };
+  const refreshed = () => client.mcpServers.refresh({ query: {} });
+  await save(client, server.endpoint, { pinning: 'Block' });
+  const unapproved = '1 tool; nothing is offered, as nobody has approved it (pinning: Block).';
+  assert.deepEqual(await last(), ['Warning', unapproved, true]);
+  await refreshed();
+  await client.mcpServers.approve({ params, body: {} });
+  assert.deepEqual(await last(), ['Passed', '1 tool.', null]);
+  server.answer(withTools([tool('look', { description: 'Another' }), tool('book')]));
+  const changed = '2 tools; what is not as it was approved cannot be called (pinning: Block).';
+  assert.deepEqual(await last(), ['Warning', changed, true]);
+  await save(client, server.endpoint, { pinning: 'Warn' });
+  assert.deepEqual(await last(), ['Passed', '2 tools.', null]);
+});
 
 overHttp(
   'MCP-26 what fails is told by its step and with what helps, and in no words of the server',
@@ -98,6 +119,14 @@ overHttp(
       [versions.endpoint, {}, /^Protocol: It speaks no revision.*protocol: Auto/],
       [listless.endpoint, {}, /^Tools: /],
       [html.url, { oauthEnabled: true }, /^Credential: OAuth has no address.*OAuthCallbackBaseUri/],
+      // What a record lacks is not told before its server is there.
+      ...[{ authorizationConfigurationKey: 'Service:McpSecrets:nothing' }, { oauthEnabled: true }].flatMap(
+        (lacking): (readonly [string, object, RegExp])[] => [
+          ['https://nowhere.invalid/', lacking, /^Name: .*no address/],
+          ['https://127.0.0.1:1/', lacking, /^Connection: Nothing answers/],
+          [html.url.replace('http:', 'https:'), lacking, /^Tls: .*certificate/],
+        ],
+      ),
     ];
     for (const [endpoint, more, expected] of cases) {
       await save(client, endpoint, more);
@@ -131,6 +160,9 @@ overHttp('MCP-26 MCP-27 of OAuth the step that fails is told, and nothing is reg
   world.metadata = null;
   world.challenge = null;
   world.issuer.metadata = {};
+  await save(client, 'http://127.0.0.1:1/', { oauthEnabled: true });
+  assert.match(await failure(client, 'gone'), /^Connection: Nothing answers/);
+  await save(client, world.endpoint, { oauthEnabled: true });
   await authorized(client, world);
   assert.ok((await check(client)).every(({ outcome }) => outcome !== 'Failed'));
 });
