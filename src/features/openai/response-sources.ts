@@ -51,10 +51,10 @@ export const createResponseSources = ({ store, sessions }: ResponseSourceDeps) =
     return { row, session, history: last < 0 ? messages : messages.slice(0, last + 1) };
   },
   /** A session of its own with that history, and with what it waits for. */
-  async fork({ session, history }: ResponseSource, id: string): Promise<void> {
+  async fork({ row, session, history }: ResponseSource, id: string): Promise<void> {
     await sessions.fork(session, id, history.length);
     const runIds = [...new Set(history.flatMap(({ runId }) => runId ?? []))];
-    await store.branchRequests(session.tenant_id, session.id, id, runIds);
+    await store.branchRequests(session.tenant_id, session.id, id, runIds, row.run_id);
   },
 });
 
