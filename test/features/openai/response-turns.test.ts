@@ -6,7 +6,7 @@ import { calls, conversation, says } from '../runs/chat-requests.ts';
 import { opensRun } from '../runs/other-process.ts';
 import { Gate, refusal, tool } from '../runs/run-calls.ts';
 import { helperSetup, local } from './openai-client.ts';
-import { type Body, codeOf, dataOf, remove, respond, send } from './openai-wire.ts';
+import { type Body, codeOf, dataOf, remove, respond, responseIdOf, send } from './openai-wire.ts';
 
 const output = (callId: string, text: string) => ({ type: 'function_call_output', call_id: callId, output: text });
 const typesOf = (items: readonly Body[]): string[] => items.map(({ type }) => type);
@@ -43,6 +43,50 @@ forEachHttpService(
     // What nobody answered there may be answered here.
     const late = await respond(app, { previous_response_id: second.id, input: [output('call-2', 'foggy')] });
     assert.equal(late.body.output[0].content[0].text, 'Fog.');
+  },
+);
+
+forEachHttpService(
+  'OAI-26 OAI-27 from a failed response one goes on with what was said before it, and not with what came later',
+  async (open) => {
+    const app = await open(helperSetup());
+    const { simulator } = app;
+    const fails = { fault: { kind: 'status', status: 400, vendor: 'bad-request' } } as const;
+    const failedIn = async (talk: string) => {
+      simulator.enqueue(fails);
+      const failed = await respond(app, { conversation: talk, input: 'two' });
+      assert.equal(failed.status, 502);
+      simulator.enqueue(says('Three.'));
+      assert.equal((await respond(app, { conversation: talk, input: 'three' })).status, 200);
+      return { previous_response_id: responseIdOf(failed), input: 'four' };
+    };
+    simulator.enqueue(says('One.'));
+    await respond(app, { conversation: 'talk', input: 'one' });
+    const later = await failedIn('talk');
+    for (const store of [true, false]) {
+      assert.equal((await respond(app, { ...later, store })).status, 200);
+      assert.deepEqual(conversation(simulator.lastRequest()).slice(1), ['user: one', 'assistant: One.', 'user: four']);
+    }
+    assert.deepEqual(codeOf(await respond(app, await failedIn('new'))), [404, 'previous_response_not_found']);
+  },
+);
+
+forEachHttpService(
+  'OAI-27 OAI-36 a response whose session was removed is there to read, and not to go on from',
+  async (open) => {
+    const app = await open(helperSetup());
+    app.simulator.enqueue(says('Hi.'), says('Hi.'));
+    for (const more of [{}, { conversation: 'talk' }]) {
+      const { body } = await respond(app, more);
+      await app.client.sessions.remove({ params: { sessionId: body.conversation?.id ?? body.id } });
+      assert.deepEqual((await send(app, `/responses/${body.id}`)).body, body);
+      for (const store of [true, false])
+        assert.deepEqual(codeOf(await respond(app, { previous_response_id: body.id, store })), [
+          404,
+          'previous_response_not_found',
+        ]);
+      assert.equal((await remove(app, `/responses/${body.id}`)).status, 200);
+    }
   },
 );
 
