@@ -173,6 +173,7 @@ export const composeExecution = async (foundation: Foundation) => {
     engine: runs.engine,
     records: runs.records,
     cancelRun: runs.cancelRun,
+    authorization: base.authorization,
     sessions: storedSessions,
     agents: agents.source,
     presentationOf: agents.presentationOf,

@@ -13,6 +13,7 @@ export interface Shape {
   readonly type?: string | readonly string[];
   readonly enum?: readonly unknown[];
   readonly const?: unknown;
+  readonly default?: unknown;
   readonly anyOf?: readonly Shape[];
   readonly description?: string;
   readonly items?: Shape;
@@ -58,8 +59,9 @@ const memberOption = (part: Part, member: string, shape: Shape, taken: ReadonlyS
   const [type] = typesOf(shape);
   if (type === 'boolean') {
     const option = new Option(flag, describe(shape));
-    if (part !== 'body') return { part, member, option, read: asIs };
-    // What a record has by default, or by its file, can be true.
+    // Left out it is false, unless a file says something else.
+    if (part !== 'body' && shape.default === false) return { part, member, option, read: asIs };
+    // By default, or by its file, it can be true, or neither.
     option.description = `${option.description} (false: --no-${name})`.trim();
     return { part, member, option, negation: new Option(`--no-${name}`, 'false').hideHelp(), read: asIs };
   }

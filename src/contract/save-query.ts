@@ -3,6 +3,7 @@ import { AcpError } from './errors.ts';
 
 const dryRun = Type.Optional(
   Type.Boolean({
+    default: false,
     description:
       'True: nothing is saved, and the answer is what saving would answer or refuse. The id of what is not there yet is one that nothing will have. Default false',
   }),

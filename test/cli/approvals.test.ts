@@ -37,6 +37,10 @@ describe('a run that waits, without a terminal', () => {
       assert.deepEqual(approve, ['run', 'clerk', '--session', 'a', '--approve', 'all']);
       const approved = await folder.acp(approve);
       assert.deepEqual([approved.code, approved.stdout], [0, 'Result: gave 5 back.\n']);
+      const listed = async (...flags: string[]) =>
+        (JSON.parse((await folder.acp(['runs', 'list', '--json', ...flags])).stdout) as readonly object[]).length;
+      // A question with three answers: not asked, true and false.
+      assert.deepEqual([await listed(), await listed('--continued'), await listed('--no-continued')], [2, 1, 1]);
       assert.deepEqual(folder.done(), ['refund 5']);
       const again = await folder.acp(approve);
       assert.deepEqual([again.code, again.stderr], [2, 'error: Session "a" waits for no approval.\n']);

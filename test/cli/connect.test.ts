@@ -29,6 +29,7 @@ test('acp connect prints what each client is told, and says whether it works wit
   ] as const) {
     const { code, stdout, stderr } = await at(token, 'connect', client);
     assert.equal(code, 0, stderr);
+    assert.match(stderr, /^(For|To be run once)\b.*:$/m, 'where it goes');
     for (const part of parts) assert.ok(stdout.includes(part), stdout);
     assert.match(stderr, /It works/);
     assert.doesNotMatch(stderr, /ACP_TOKEN has to be set/);
@@ -54,10 +55,40 @@ test('acp connect prints what each client is told, and says whether it works wit
     assert.ok(told.snippet.includes(url));
     return told.problem;
   };
+  const noteOf = (stderr: string): string =>
+    stderr.split('\n').find((line) => /ACP_TOKEN has to be set/.test(line)) ?? '';
+  // The check was made with the file's token; the snippet names the variable all the same.
+  folder.write('token', token);
+  const withFile = await at('another-token-0123456789', 'connect', 'openai', '--token-file', 'token');
+  assert.equal(withFile.code, 0, withFile.stderr);
+  assert.ok(!`${withFile.stdout}${withFile.stderr}`.includes(token));
+  // What the note says makes a key with which it works.
+  const [, ...words] = /\$\((acp keys create [^)]*)\)/.exec(noteOf(withFile.stderr))?.[1]?.split(' ') ?? [];
+  const made = await at(token, ...words);
+  assert.equal(made.code, 0, `${words}: ${made.stderr}`);
+  const noted = made.stdout.trim();
+  assert.equal((await at(noted, 'connect', 'openai')).code, 0);
+  const runsOf = await fetch(`${url}/v1/responses/resp_0`, { headers: { authorization: `Bearer ${noted}` } });
+  assert.equal(runsOf.status, 404, 'and which may read its responses');
+
   assert.match(await problem('', 'openai'), /wants a credential/);
   assert.match(await problem('another-token-0123456789', 'cursor'), /does not accept/);
   const lists = await key('AgentsRead');
   assert.match(await problem(lists, 'openai'), /may list models and not start runs/);
+  const reader = await at(
+    token,
+    'keys',
+    'create',
+    'reader',
+    '--role',
+    'Reader',
+    '--scope',
+    'AgentsRead',
+    '--scope',
+    'RunsWrite',
+  );
+  assert.equal(reader.code, 0, reader.stderr);
+  assert.match(await problem(reader.stdout.trim(), 'openai'), /may list models and not start runs/);
   assert.match(await problem(await key('RunsWrite'), 'openai'), /lacks the role or the scope: AgentsRead/);
   assert.match(await problem(lists, 'vscode'), /lacks the role or the scope: ExternalInvoke/);
   assert.match(await problem(token, 'claude-code', '--path', '/elsewhere'), /no such door.*another Path/);

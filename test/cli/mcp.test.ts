@@ -26,6 +26,11 @@ test('acp mcp doctor ends with 1 where a step has failed, and with 0 where none 
   const left = JSON.parse((await acp('mcp', 'get', 'weather', '--json')).stdout) as { enabled: boolean };
   assert.equal(left.enabled, true, 'a flag that is not given says nothing');
 
+  folder.write('filed.yaml', `endpoint: ${server.endpoint}\nenabled: true\nrequiresApproval: false\n`);
+  const filed = await acp('mcp', 'save', 'filed', '-f', 'filed.yaml', '--no-enabled', '--requires-approval', '--json');
+  const both = JSON.parse(filed.stdout) as { requiresApproval: boolean; enabled: boolean };
+  assert.deepEqual([both.enabled, both.requiresApproval], [false, true], 'a flag goes before the file');
+
   const sound = await acp('mcp', 'doctor', 'weather');
   assert.equal(sound.code, 0, sound.stdout);
   assert.match(sound.stdout, /Tools\s+Passed/);

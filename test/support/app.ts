@@ -83,6 +83,8 @@ export interface TestApp {
   readonly store: {
     /** Writes of this kind fail until the returned function is called. */
     refuse(what: Fault): Promise<() => Promise<void>>;
+    /** The store answers them as one that is away would, until the returned function is called: on PostgreSQL. */
+    lose(what: Fault): Promise<() => Promise<void>>;
     /** What a process keeps a copy of can be neither read nor written until the returned function is called. */
     takeAway(truth: string): Promise<() => Promise<void>>;
     /** Where the bytes of attachments lie, as paths below all of them. */
@@ -225,6 +227,11 @@ const storeAside = (aside: StoreAside | undefined, closeLater: (storage: RootSto
   };
   return {
     refuse: (what) => there().refuse(faults[what]),
+    async lose(what) {
+      const { lose } = there();
+      if (lose === null) throw new Error('This store cannot be away for a part of its writes.');
+      return lose(faults[what]);
+    },
     takeAway: (truth) => there().takeAway(truth),
     open(cipher) {
       const storage = there().open(cipher);

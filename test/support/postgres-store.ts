@@ -87,16 +87,18 @@ const open = (folder: string) => {
 const aside = (folder: string): StoreAside => {
   const execute = (sql: string) => withPostgres(urlOf(folder), (client) => client.query(sql));
   const rename = (from: string, to: string) => execute(`alter table ${schema}."${from}" rename to "${to}"`);
+  const refuse = async (table: string, condition: 'raise_exception' | 'io_error') => {
+    await execute(`
+      create or replace function public.refuse() returns trigger language plpgsql
+        as $$ begin raise exception using errcode = '${condition}', message = 'refused'; end $$;
+      create trigger refuse before insert or update or delete on ${schema}."${table}"
+        for each row execute function public.refuse()`);
+    return async () => void (await execute(`drop trigger refuse on ${schema}."${table}"`));
+  };
   return {
     open: (cipher) => createStorage(open(folder), true, cipher),
-    async refuse(table) {
-      await execute(`
-        create or replace function public.refuse() returns trigger language plpgsql
-          as $$ begin raise exception 'refused'; end $$;
-        create trigger refuse before insert or update or delete on ${schema}."${table}"
-          for each row execute function public.refuse()`);
-      return async () => void (await execute(`drop trigger refuse on ${schema}."${table}"`));
-    },
+    refuse: (table) => refuse(table, 'raise_exception'),
+    lose: (table) => refuse(table, 'io_error'),
     async takeAway(table) {
       await rename(table, `away_${table}`);
       return async () => void (await rename(`away_${table}`, table));

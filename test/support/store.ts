@@ -46,6 +46,7 @@ const sqliteAside = (folder: string): StoreAside => {
       );
       return () => change((action) => `drop trigger ${name(action)}`);
     },
+    lose: null,
     async takeAway(table) {
       const rename = (from: string, to: string) =>
         work((database) => void database.exec(`alter table "${from}" rename to "${to}"`));

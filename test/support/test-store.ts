@@ -32,6 +32,8 @@ export interface StoreAside {
   open(cipher?: ContentCipher): RootStorage;
   /** Every write to the table fails until the returned function is called. */
   refuse(table: string): Promise<() => Promise<void>>;
+  /** The same, as a store that is away for them answers; null: this one cannot be away for a single table. */
+  readonly lose: ((table: string) => Promise<() => Promise<void>>) | null;
   /** The table can be neither read nor written until the returned function is called. */
   takeAway(table: string): Promise<() => Promise<void>>;
   /** Where contents of attachments lie that can be read, as paths below all of them. */

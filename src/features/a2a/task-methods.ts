@@ -24,7 +24,7 @@ export interface TaskMethodDeps {
   readonly send: SendMessage;
   readonly view: TaskView;
   readonly tasks: A2ATaskStore;
-  readonly runs: Pick<ExposedRuns, 'find' | 'cancel'>;
+  readonly runs: Pick<ExposedRuns, 'find' | 'cancel' | 'requireList'>;
   readonly runOf: (tenantId: string, runId: string) => Promise<RunRow | undefined>;
   /** The log of a run from a sequence on, wherever it executes. */
   readonly events: (tenantId: string, runId: string, from: number) => FrameSource;
@@ -59,8 +59,12 @@ export const createTaskMethods = (deps: TaskMethodDeps) => {
   const { view, runs } = deps;
 
   /** The caller's task. Throws -32001 for every other id, whatever the reason. */
-  const find = async ({ context, agentName }: TaskCall, id: string): Promise<RunRow> => {
-    const row = await runs.find(context, id);
+  const find = async (
+    { context, agentName }: TaskCall,
+    id: string,
+    action: 'Read' | 'Cancel' = 'Read',
+  ): Promise<RunRow> => {
+    const row = await runs.find(context, id, action);
     if (row === undefined || row.agent_name !== agentName) throw taskNotFound(id);
     return row;
   };
@@ -160,6 +164,7 @@ export const createTaskMethods = (deps: TaskMethodDeps) => {
       const pageSize = pageSizeOf(request.pageSize);
       const end = pageEnd(request.pageToken);
       const filter = filterOf(call, request);
+      await runs.requireList(call.context, call.agentName, filter?.contextId ?? null);
       if (filter === null) return { tasks: [], nextPageToken: '', pageSize: 0, totalSize: 0 };
       const rows = await deps.tasks.list(tenantId, filter, end, pageSize + 1);
       const page = rows.slice(0, pageSize);
@@ -177,7 +182,7 @@ export const createTaskMethods = (deps: TaskMethodDeps) => {
     },
 
     async cancelTask(call: TaskCall, { id }: TaskIdRequest): Promise<Task> {
-      const row = await find(call, id);
+      const row = await find(call, id, 'Cancel');
       const isOver = (): A2AError => new A2AError('TaskNotCancelable', 'The task is over.');
       if (isFinal(stateOfRow(row))) throw isOver();
       const end = await runs.cancel(call.context, row);

@@ -1,11 +1,12 @@
 import { AcpError } from '../../contract/errors.ts';
 import type { AgentRunRequest } from '../../contract/run-request.ts';
+import type { RunAuthorization } from '../../core/caller/run-authorization.ts';
 import type { CallContext } from '../../core/context.ts';
 import type { RunRow } from '../../db/tables.ts';
 import type { ActiveRun } from '../../engine/active-run.ts';
 import type { TreeLimits } from '../../engine/control/index.ts';
 import type { LiveRuns } from '../../engine/lifecycle/index.ts';
-import type { CancelRun, Launch, RunRecords } from '../runs/index.ts';
+import { type CancelRun, type Launch, type RunRecords, runTarget } from '../runs/index.ts';
 import type { SessionStore } from '../sessions/index.ts';
 import { throughDoor } from './doors.ts';
 
@@ -18,6 +19,7 @@ export interface ExposedRunsDeps {
   readonly records: Pick<RunRecords, 'get' | 'output'>;
   readonly sessions: Pick<SessionStore, 'get'>;
   readonly cancelRun: CancelRun;
+  readonly authorization: RunAuthorization;
 }
 
 /** What another system asks an agent for. */
@@ -42,10 +44,20 @@ export const createExposedRuns = (deps: ExposedRunsDeps) => {
     throw new AcpError('session-not-owned', `Session "${sessionId}" is not one that you have opened here.`);
   };
 
-  /** Undefined for every run that this caller did not start through this protocol, whatever the reason. */
-  const find = async (context: CallContext, runId: string): Promise<RunRow | undefined> => {
+  /** Undefined for every run that this caller did not start through this protocol. */
+  const own = async (context: CallContext, runId: string): Promise<RunRow | undefined> => {
     const row = await deps.records.get(context.tenantId, runId.toLowerCase());
     return row?.door === throughDoor(source, context).door.key ? row : undefined;
+  };
+
+  /** The same for one that the host refuses the caller, so that nobody knows the reason. */
+  const find = async (
+    context: CallContext,
+    runId: string,
+    action: 'Read' | 'Cancel' = 'Read',
+  ): Promise<RunRow | undefined> => {
+    const row = await own(context, runId);
+    return row !== undefined && (await deps.authorization.allows(context, action, runTarget(row))) ? row : undefined;
   };
 
   return {
@@ -69,7 +81,11 @@ export const createExposedRuns = (deps: ExposedRunsDeps) => {
       });
       return deps.launch.start(entrance);
     },
+    own,
     find,
+    /** Refuses with 403 `run-not-allowed`: a list is never a shorter one. */
+    requireList: (context: CallContext, agentName: string, sessionId: string | null): Promise<void> | null =>
+      deps.authorization.require(context, 'List', { resource: 'Run', agentName, sessionId }),
     assertOwnSession,
     /** What tells the caller from every other one, in rows. */
     keyOf: (context: CallContext): string => throughDoor(source, context).door.key,

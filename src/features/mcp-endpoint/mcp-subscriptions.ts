@@ -58,7 +58,7 @@ export const createMcpSubscriptions = (deps: McpSubscriptionDeps) => {
         send(rpcNotification(method, { ...params, _meta: meta }));
       const known = new Map<string, string>();
       for (const taskId of wanted.taskIds) {
-        const row = await tasks?.find(context, taskId);
+        const row = await tasks?.find(context, taskId, 'Read');
         if (row !== undefined) known.set(taskId, row.status);
       }
       let list = wanted.toolsListChanged ? await signature(context) : '';
@@ -70,7 +70,7 @@ export const createMcpSubscriptions = (deps: McpSubscriptionDeps) => {
       });
 
       const lookAtTask = async (taskId: string, status: string): Promise<void> => {
-        const row = await tasks?.find(context, taskId);
+        const row = await tasks?.find(context, taskId, 'Read');
         if (row === undefined) known.delete(taskId);
         if (row === undefined || tasks === null || row.status === status) return;
         if (tasks.isOpen(row)) known.set(taskId, row.status);

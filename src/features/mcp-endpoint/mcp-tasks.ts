@@ -62,16 +62,16 @@ export const createMcpTasks = (deps: McpTaskDeps) => {
     /** The handle of a run that executes, once it can be found by it; null: it has no row. */
     async handle(context: CallContext, run: ActiveRun): Promise<TaskShape | null> {
       await run.log.opened;
-      const row = await deps.runs.find(context, run.id);
+      const row = await deps.runs.own(context, run.id);
       if (row === undefined) return null;
       deps.telemetry.taskBegan();
       void run.done.then(deps.telemetry.taskEnded);
       return { ...base(row, 'working'), resultType: 'task' };
     },
     /** Undefined for all that is no task of this caller, or not any more. */
-    async find(context: CallContext, taskId: unknown): Promise<RunRow | undefined> {
+    async find(context: CallContext, taskId: unknown, action: 'Read' | 'Cancel'): Promise<RunRow | undefined> {
       if (typeof taskId !== 'string') return undefined;
-      const row = await deps.runs.find(context, taskId);
+      const row = await deps.runs.find(context, taskId, action);
       return row !== undefined && row.created_at + timeToLiveMs > deps.now() ? row : undefined;
     },
     isOpen,

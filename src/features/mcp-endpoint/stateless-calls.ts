@@ -56,12 +56,13 @@ export const createStatelessCalls = ({ tools, tasks, subscriptions, log }: State
     context: CallContext,
     { params }: RpcRequest,
     declared: boolean,
+    action: 'Read' | 'Cancel' = 'Read',
   ): Promise<{ readonly all: McpTasks; readonly row: RunRow }> => {
     if (!declared)
       throw new RpcError(mcpCodes.missingClientCapability, 'The request does not declare the extension for tasks.', {
         requiredCapabilities: { extensions: { [tasksExtension]: {} } },
       });
-    const row = await tasks?.find(context, params['taskId']);
+    const row = await tasks?.find(context, params['taskId'], action);
     if (tasks === null || row === undefined) throw new RpcError(rpcCodes.invalidParams, notHere);
     return { all: tasks, row };
   };
@@ -86,7 +87,7 @@ export const createStatelessCalls = ({ tools, tasks, subscriptions, log }: State
       return {};
     },
     async 'tasks/cancel'(context, request, declared) {
-      const { all, row } = await taskNamed(context, request, declared);
+      const { all, row } = await taskNamed(context, request, declared, 'Cancel');
       if ((await all.cancel(context, row)) === 'elsewhere')
         throw new RpcError(rpcCodes.internalError, 'The task executes in a process that is not asked from here.');
       return {};

@@ -3,7 +3,7 @@ import { defineOperations } from '../../contract/operation.ts';
 import { ModelProviderDescriptor, ModelProviderHealth } from './models.schema.ts';
 
 const refresh = Type.Object({
-  refresh: Type.Optional(Type.Boolean({ description: 'Ask the provider now, whatever is known' })),
+  refresh: Type.Optional(Type.Boolean({ default: false, description: 'Ask the provider now, whatever is known' })),
 });
 const healthColumns = ['providerName', 'status', 'circuitOpen', 'latencyMs', 'checkedAt', 'detail'];
 

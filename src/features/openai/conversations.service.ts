@@ -122,8 +122,8 @@ export const conversationService = (deps: ConversationServiceDeps): Handlers<typ
         });
       await deps.audit.change(context, async (stores, tell) => {
         const reserved = await stores(responseStore).removeConversation(context.tenantId, id);
-        // Somebody else has removed it in the same moment.
-        if (!reserved && end === 'gone') throw notFound(id);
+        // Somebody else has removed it in the same moment: the one who removes what is reserved, else the session.
+        if (!reserved && (found.row !== undefined || end === 'gone')) throw notFound(id);
         tell({ id, before: shown(found), after: null });
       });
       return ok({ id, object: 'conversation.deleted', deleted: true });

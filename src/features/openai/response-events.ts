@@ -79,8 +79,6 @@ export class ResponseEvents implements FrameTranslator {
   #take(frame: Frame): void {
     switch (frame.event) {
       case 'run.started':
-        // A further attempt of the same run begins no other response.
-        if (this.#next > 0) return;
         this.#emit('response.created', { response: this.response });
         this.#emit('response.in_progress', { response: this.response });
         return;

@@ -24,6 +24,14 @@ const notFound = (id: string): AcpError =>
     details: { errors: [{ path: 'previous_response_id', message: 'names no response that can be gone on from' }] },
   });
 
+/** What was said up to the end of a response. One that has failed says nothing: it ended where the turns before it did. */
+const historyAt = ({ run_id }: OpenAiResponseRow, messages: readonly ChatMessage[]): readonly ChatMessage[] => {
+  const own = messages.findLastIndex(({ runId }) => runId === run_id);
+  // Ids of runs are in the order of their beginning, and a session has one run at a time.
+  const last = own < 0 ? messages.findLastIndex(({ runId }) => runId !== null && runId < run_id) : own;
+  return messages.slice(0, last + 1);
+};
+
 /** Earlier responses, each with the conversation as it was at its end. */
 export const createResponseSources = ({ store, sessions }: ResponseSourceDeps) => ({
   /** Throws for a conversation that somebody else has reserved. Once it is used its session says whose it is. */
@@ -39,22 +47,21 @@ export const createResponseSources = ({ store, sessions }: ResponseSourceDeps) =
   async find({ tenantId, principal }: CallContext, id: string): Promise<ResponseSource> {
     const row = await store.get(tenantId, id);
     const session = row === undefined ? undefined : await sessions.store.get(tenantId, row.session_id);
-    // Of a response that has failed first of all nothing is kept to go on from.
     if (row === undefined || session === undefined) throw notFound(id);
     // Another owner's is told as that, where it is named to be run on.
     sessions.access.assertMayRun(principal, session.id, session.owner_id);
     if (session.active_run_id === row.run_id)
       throw new AcpError('session-busy', `Response "${id}" is in progress.`, { details: { retryAfterMs: 1000 } });
-    if (session.version === 0) throw notFound(id);
-    const messages = await sessions.store.messages(session);
-    const last = messages.findLastIndex(({ runId }) => runId === row.run_id);
-    return { row, session, history: last < 0 ? messages : messages.slice(0, last + 1) };
+    const history = historyAt(row, await sessions.store.messages(session));
+    // Of a response that has failed first of all nothing is kept to go on from.
+    if (history.length === 0) throw notFound(id);
+    return { row, session, history };
   },
   /** A session of its own with that history, and with what it waits for. */
-  async fork({ session, history }: ResponseSource, id: string): Promise<void> {
+  async fork({ row, session, history }: ResponseSource, id: string): Promise<void> {
     await sessions.fork(session, id, history.length);
     const runIds = [...new Set(history.flatMap(({ runId }) => runId ?? []))];
-    await store.branchRequests(session.tenant_id, session.id, id, runIds);
+    await store.branchRequests(session.tenant_id, session.id, id, runIds, row.run_id);
   },
 });
 

@@ -1,6 +1,7 @@
 import { AcpError, invalidField } from '../../contract/errors.ts';
 import type { FrameSource } from '../../contract/operation.ts';
 import { ok } from '../../contract/operation.ts';
+import type { RunAuthorization } from '../../core/caller/run-authorization.ts';
 import type { CallContext, Handlers } from '../../core/context.ts';
 import type { OpenAiResponseRow } from '../../db/tables/openai.ts';
 import type { RunRow } from '../../db/tables.ts';
@@ -18,6 +19,7 @@ import { type ResponseStore, responseStore } from './responses.store.ts';
 export interface ResponseServiceDeps {
   readonly store: ResponseStore;
   readonly access: Pick<RunAccess, 'find'>;
+  readonly authorization: RunAuthorization;
   readonly records: Pick<RunRecords, 'packs' | 'recordedInput'>;
   readonly runEvents: (tenantId: string, runId: string) => FrameSource;
   /** Asks for the end of a run; throws `run-finished` for one that is over. */
@@ -58,15 +60,28 @@ export const responseService = (deps: ResponseServiceDeps): Omit<Handlers<typeof
 
   const notFound = (id: string): AcpError => new AcpError('response-not-found', `Response "${id}" was not found.`);
 
-  /** With its run, which says who may see it. */
-  const find = async (context: CallContext, id: string): Promise<Found> => {
+  /** With its run, which says who may see it, and what else is asked of it. */
+  const find = async (context: CallContext, id: string, action?: 'Cancel' | 'Delete'): Promise<Found> => {
     const row = await store.get(context.tenantId, id);
     if (row === undefined) throw notFound(id);
-    const run = await access.find(context, row.run_id).catch((error: unknown) => {
+    try {
+      const run = await access.find(context, row.run_id);
+      if (action !== undefined) await access.find(context, row.run_id, action);
+      return { row, run };
+    } catch (error) {
       throw error instanceof AcpError && error.code === 'run-not-found' ? notFound(id) : error;
-    });
-    return { row, run };
+    }
   };
+
+  /** A session of its own goes with it, as that of a conversation never does. */
+  const mayDeleteSession = (context: CallContext, row: OpenAiResponseRow): Promise<boolean> | true =>
+    row.session_id !== row.id ||
+    deps.authorization.allows(context, 'Delete', {
+      resource: 'Session',
+      id: row.id,
+      sessionId: row.id,
+      agentName: row.agent_name,
+    });
 
   /** What the log has said so far. */
   const eventsOf = async ({ row, run }: Found): Promise<ResponseEvents> => {
@@ -105,15 +120,16 @@ export const responseService = (deps: ResponseServiceDeps): Omit<Handlers<typeof
       return { status: 200, stream: after(source, events, last ?? -1), headers: { 'X-Run-Id': found.run.id } };
     },
     async cancel(context, { params }) {
-      const found = await find(context, params.responseId);
-      if (isOpen(found.run))
-        await deps.cancelRun(context, found.run.id).catch((error: unknown) => {
-          if (!(error instanceof AcpError) || error.code !== 'run-finished') throw error;
-        });
+      const found = await find(context, params.responseId, 'Cancel');
+      await deps.cancelRun(context, found.run.id).catch((error: unknown) => {
+        // One that has ended stays as it is.
+        if (!(error instanceof AcpError) || error.code !== 'run-finished') throw error;
+      });
       return ok((await eventsOf(found)).response);
     },
     async remove(context, { params }) {
-      const { row, run } = await find(context, params.responseId);
+      const { row, run } = await find(context, params.responseId, 'Delete');
+      if (!(await mayDeleteSession(context, row))) throw notFound(row.id);
       if (isOpen(run))
         throw new AcpError(
           'run-not-finished',

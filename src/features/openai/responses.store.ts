@@ -54,8 +54,17 @@ export const responseStore = defineStore(({ db, rows, atomic }) => {
         .executeTakeFirst();
       return numDeletedRows > 0n;
     },
-    /** What a session waits for of its caller's program waits in a branch of it, too: each may be answered in its own way. */
-    branchRequests: (tenantId: string, from: string, to: string, runIds: readonly string[]): Promise<void> =>
+    /**
+     * What some runs of a session have asked of its caller's program is asked in a branch of it, too: each may be answered in its
+     * own way. A branch ends with the last of these runs, and so waits for what that has asked, whatever came of it in the session.
+     */
+    branchRequests: (
+      tenantId: string,
+      from: string,
+      to: string,
+      runIds: readonly string[],
+      last: string,
+    ): Promise<void> =>
       atomic(async (unit) => {
         if (runIds.length === 0) return;
         const requests: SessionRequestRow[] = await unit
@@ -63,13 +72,12 @@ export const responseStore = defineStore(({ db, rows, atomic }) => {
           .selectAll()
           .where('tenant_id', '=', tenantId)
           .where('session_id', '=', from)
-          .where('kind', '=', 'ClientTool')
           .where('run_id', 'in', runIds)
           .execute();
         if (requests.length === 0) return;
         await unit
           .insertInto('session_requests')
-          .values(requests.map((row) => ({ ...row, session_id: to })))
+          .values(requests.map((row) => ({ ...row, session_id: to, state: row.run_id === last ? 'Open' : row.state })))
           .execute();
       }),
   };

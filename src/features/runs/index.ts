@@ -343,7 +343,7 @@ export {
   type RunWork,
   runPlan,
 } from './launch/index.ts';
-export type { RunAccess } from './run-access.ts';
+export { type RunAccess, runTarget } from './run-access.ts';
 export type { OnDisconnect, RunAnswers } from './run-answers.ts';
 export { toRunRecord } from './run-record.ts';
 export { turnStore } from './run-turns.store.ts';

@@ -5,7 +5,8 @@ import type { RunRow } from '../../db/tables.ts';
 import type { SessionAccess } from '../sessions/index.ts';
 import type { RunStore } from './runs.store.ts';
 
-const runTarget = (row: RunRow): RunTarget => ({
+/** A run as the host is asked about it. */
+export const runTarget = (row: RunRow): RunTarget => ({
   resource: 'Run',
   id: row.id,
   runId: row.id,

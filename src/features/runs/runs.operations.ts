@@ -90,7 +90,7 @@ export const runOperations = defineOperations({
       userId: Type.Optional(Type.String()),
       label: Type.Optional(Type.String({ description: '`key:value`, or a bare key for any value' })),
       startedAfter: Type.Optional(Type.String({ format: 'date-time', description: 'Exclusive' })),
-      includeChildren: Type.Optional(Type.Boolean({ description: 'Default false: roots only' })),
+      includeChildren: Type.Optional(Type.Boolean({ default: false, description: 'Default false: roots only' })),
       parentRunId: Type.Optional(Uuid),
       rootRunId: Type.Optional(Uuid),
       ...pagingQuery,

@@ -296,3 +296,43 @@ overHttp(
     assert.deepEqual([made, (await app.client.approvals.list({})).body], [[], []]);
   },
 );
+
+overHttp(
+  'A2A-30 RUN-39 SEC-23 a task that the host refuses its caller is none, and a list is refused as a whole',
+  async (open) => {
+    const denied = new Set<string>();
+    const asked: RunAuthorizationRequest[] = [];
+    const runAuthorization = {
+      async authorize(request: RunAuthorizationRequest) {
+        asked.push(request);
+        return { allowed: !denied.has(request.action) };
+      },
+    };
+    const app = await openA2A(open, { module: { runAuthorization } });
+    const { id } = await working(app);
+    const unknown = await refusalOf(app, 'GetTask', { id: '0190b6a2-0000-7000-8000-000000000000' });
+    denied.add('Read');
+    assert.deepEqual(await refusalOf(app, 'GetTask', { id }), unknown);
+    const listening = await rpc(app, 'SubscribeToTask', { id }, { headers: { accept: 'text/event-stream' } });
+    assert.equal(listening.body.error.code, unknown[0]);
+    assert.deepEqual(await refusalOf(app, 'SendMessage', { message: message('more', { taskId: id }) }), unknown);
+    assert.equal((await result(app, 'ListTasks', {})).totalSize, 1);
+    denied.clear();
+    denied.add('Cancel');
+    assert.deepEqual(await refusalOf(app, 'CancelTask', { id }), unknown);
+    assert.equal((await result(app, 'GetTask', { id })).status.state, 'TASK_STATE_WORKING');
+    denied.clear();
+    denied.add('List');
+    for (const filter of [{}, { status: 'TASK_STATE_AUTH_REQUIRED' }]) {
+      const { status, body } = await rpc(app, 'ListTasks', filter);
+      assert.deepEqual([status, body.code], [403, 'run-not-allowed']);
+    }
+    denied.clear();
+    asked.length = 0;
+    assert.equal((await result(app, 'CancelTask', { id })).status.state, 'TASK_STATE_CANCELED');
+    assert.deepEqual(
+      asked.map(({ action, resource, runId }) => [action, resource, runId]),
+      [['Cancel', 'Run', id]],
+    );
+  },
+);

@@ -47,6 +47,28 @@ const scenario = async (open: OpenApp): Promise<void> => {
 overHttp(name, scenario);
 forEachSharedService(name, scenario);
 
+forEachSharedService(
+  'a store that is away is no failed attempt: spans wait for as long as that takes, and are a run when it is back',
+  async (open) => {
+    const app = await openTraces(open, { host: { Traces: { SettleAfter: '60s' } } });
+    app.clock.stand();
+    const back = await app.store.lose('runs');
+    await accept(app, planner(app.clock.now() - 2000).all);
+    const said = (words: RegExp) => app.log.filter(({ message }) => words.test(message)).length;
+    await eventually('more looks than there are attempts', async () => {
+      await app.clock.advance(240_000);
+      return said(/^Spans from outside could not be (looked through|made)|set aside/) > 12 || null;
+    });
+    assert.equal(said(/set aside|could not be made a run/), 0);
+    await back();
+    await eventually('the run', async () => {
+      await app.clock.advance(60_000);
+      return (await externalRuns(app)).length > 0 || null;
+    });
+    assert.equal((await externalRuns(app)).length, 1);
+  },
+);
+
 const lineOf = async (app: TestApp, metric: string): Promise<string | undefined> =>
   (await (await fetch(`${app.url}/metrics`)).text()).split('\n').find((line) => line.startsWith(metric));
 

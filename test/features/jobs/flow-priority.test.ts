@@ -145,8 +145,10 @@ forEachService(
     assert.ok(model !== undefined);
     for (const [priority, path] of [
       [{ default: 101 }, 'flow.priority.default'],
+      [{ default: -101 }, 'flow.priority.default'],
       [{ key: 'a' }, 'flow.priority.key'],
       [{ key: '/a', values: { low: -101, high: 100 } }, 'flow.priority.values.low'],
+      [{ key: '/a', values: { low: -100, high: 101 } }, 'flow.priority.values.high'],
       [{ values: { low: 1 } }, 'flow.priority.values'],
     ] as const)
       for (const saved of [

@@ -4,7 +4,7 @@ import type { ToolDefinition } from '../../../src/engine/tools/tool.ts';
 import { openApp, overHttp } from '../../support/app.ts';
 import { eventually } from '../../support/eventually.ts';
 import { startIssuer } from '../../support/issuer.ts';
-import { heldTool, keyFor, openMcp, resultOf, stateless, tasksCapability } from './mcp-world.ts';
+import { heldTool, holdingScript, keyFor, openMcp, resultOf, stateless, tasksCapability } from './mcp-world.ts';
 
 const metadataPath = '/mcp/.well-known/oauth-protected-resource';
 
@@ -178,3 +178,29 @@ overHttp(
     assert.deepEqual(await both(), [text, text], 'of one that is gone nothing is known');
   },
 );
+
+overHttp('MCP-55 RUN-39 SEC-23 a task that the host refuses its caller is none', async (open) => {
+  const denied = new Set<string>();
+  const hold = heldTool();
+  const app = await openMcp(open, {
+    module: { runAuthorization: { authorize: async ({ action }) => ({ allowed: !denied.has(action) }) } },
+    agents: [{ name: 'helper', toolNames: ['hold'] }],
+    tools: [hold.tool],
+    script: holdingScript,
+    host: { McpServer: { Agents: ['helper'], Tasks: { InlineWait: '0s' } } },
+  });
+  const declared = { capabilities: tasksCapability };
+  denied.add('Read');
+  const begun = await stateless(app, 'tools/call', { name: 'helper', arguments: { message: 'wait' } }, declared);
+  const { taskId } = resultOf(begun) as { taskId: string };
+  assert.ok(taskId, 'who starts a task hears of it');
+  const unknown = await stateless(app, 'tasks/get', { taskId: '0190b6a2-0000-7000-8000-000000000000' }, declared);
+  for (const method of ['tasks/get', 'tasks/update'])
+    assert.deepEqual((await stateless(app, method, { taskId }, declared)).body, unknown.body);
+  denied.clear();
+  denied.add('Cancel');
+  assert.deepEqual((await stateless(app, 'tasks/cancel', { taskId }, declared)).body, unknown.body);
+  assert.equal(resultOf(await stateless(app, 'tasks/get', { taskId }, declared))['status'], 'working');
+  denied.clear();
+  resultOf(await stateless(app, 'tasks/cancel', { taskId }, declared));
+});

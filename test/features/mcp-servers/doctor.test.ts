@@ -144,6 +144,35 @@ overHttp(
   },
 );
 
+overHttp(
+  'MCP-16 MCP-22 MCP-26 tools are counted as they would be taken, and not asked for where there are none',
+  async (open, t) => {
+    const server = await rawServer(t, withTools([tool('look'), tool('book'), tool('stay')]));
+    const { client } = await open(mcpSetup({ service: { Mcp: { MaxToolsPerServer: 2 } } }));
+    const last = async () => {
+      const { outcome, detail, mend } = (await check(client)).at(-1) ?? {};
+      return [outcome, detail, mend === null];
+    };
+    await save(client, server.endpoint);
+    assert.deepEqual(await last(), [
+      'Warning',
+      '2 tools; 0 cannot be offered as they are described, 1 are too many.',
+      false,
+    ]);
+    // Those that nobody wants are none too many.
+    await save(client, server.endpoint, { tools: { include: ['stay'] } });
+    assert.deepEqual(await last(), ['Passed', '1 tools.', true]);
+    server.answer(({ method }) =>
+      method === 'server/discover'
+        ? { resultType: 'complete', supportedVersions: ['2026-07-28'], capabilities: { prompts: {} } }
+        : null,
+    );
+    server.asked.length = 0;
+    assert.deepEqual(await last(), ['Passed', '0 tools.', true]);
+    assert.ok(server.asked.every(({ method }) => method === 'server/discover'));
+  },
+);
+
 overHttp('MCP-26 MCP-27 of OAuth the step that fails is told, and nothing is registered for it', async (open, t) => {
   const world = await protectedServer(t);
   const { client } = await open(oauthSetup());

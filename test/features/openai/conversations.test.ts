@@ -1,6 +1,6 @@
 import assert from 'node:assert/strict';
 import OpenAI from 'openai';
-import { forEachDurableService, forEachHttpService } from '../../support/app.ts';
+import { forEachDurableService, forEachHttpService, forEachService } from '../../support/app.ts';
 import { conversation, says } from '../runs/chat-requests.ts';
 import { refusal } from '../runs/run-calls.ts';
 import { helperSetup, officialClient } from './openai-client.ts';
@@ -81,3 +81,30 @@ forEachDurableService('OAI-44 items come in pages that end, in either order, und
   const { body: item } = await app.client.conversations.item({ params: { conversationId, itemId } });
   assert.deepEqual(item, all.data[1]);
 });
+
+forEachService(
+  'OAI-43 of several who remove a conversation at once one has done so, and it is told once',
+  async (open) => {
+    const app = await open(helperSetup());
+    const remove = (conversationId: string) => app.client.conversations.remove({ params: { conversationId } });
+    const codeOf = async (call: Promise<unknown>): Promise<string> =>
+      call.then(
+        () => 'removed',
+        (error: unknown) => (error as { code: string }).code,
+      );
+    const reserved = async () => (await app.client.conversations.create({ body: {} })).body.id;
+    for (const [conversationId, isUsed] of [
+      [await reserved(), false],
+      [await reserved(), true],
+      ['talk', true],
+    ] as const) {
+      app.simulator.enqueue(says('Hi.'));
+      if (isUsed)
+        await app.client.responses.create({ body: { model: 'helper', input: 'Hello', conversation: conversationId } });
+      const ends = await Promise.all([1, 2, 3, 4].map(() => codeOf(remove(conversationId))));
+      assert.deepEqual(ends.sort(), [...Array(3).fill('conversation-not-found'), 'removed'], conversationId);
+      const { body: trail } = await app.client.audit.list({ query: { action: 'conversation.delete' } });
+      assert.equal(trail.filter(({ entity }) => entity === `conversation:${conversationId}`).length, 1);
+    }
+  },
+);

@@ -1,8 +1,8 @@
 import assert from 'node:assert/strict';
 import { overHttp } from '../../support/app.ts';
-import { says } from '../runs/chat-requests.ts';
-import { followToEnd } from '../runs/run-calls.ts';
-import { helperSetup, token } from './openai-client.ts';
+import { calls, says } from '../runs/chat-requests.ts';
+import { followToEnd, Gate, tool } from '../runs/run-calls.ts';
+import { helperSetup, local, token } from './openai-client.ts';
 import { codeOf, dataOf, remove, respond, send, sessionIds } from './openai-wire.ts';
 
 overHttp('OAI-27 OAI-36 OAI-37 OAI-41 OAI-44 what is kept, read in pages, and removed', async (open, t) => {
@@ -133,7 +133,39 @@ overHttp('OAI-28 SESS-25 of another user a conversation is not there, and not to
   assert.equal(native.status, 200, await native.text());
   assert.equal((await send(app, `/conversations/${taken.id}`, null, { key: ann })).status, 404);
   assert.equal((await send(app, `/conversations/${taken.id}`, null, { key: ben })).status, 200);
+  assert.equal((await respond(app, { conversation: taken.id }, { key: ann })).status, 403);
+  assert.equal((await respond(app, { conversation: taken.id }, { key: ben })).status, 200);
   // The shared token is nobody's.
   assert.deepEqual(codeOf(await respond(app, {})), [403, 'session_owner_required']);
   assert.deepEqual(codeOf(await send(app, '/conversations', {})), [403, 'session_owner_required']);
+});
+
+overHttp('OAI-28 SESS-25 whether the response of another user is in progress is not told', async (open) => {
+  const gate = new Gate();
+  const wait = tool('wait', async (_args, { signal }) => {
+    await gate.pass(signal);
+    return 'waited';
+  });
+  const app = await open(
+    helperSetup({
+      service: { SessionOwnership: { Enabled: true } },
+      tools: [wait],
+      agents: [{ name: 'helper', model: local, toolNames: ['wait'] }],
+    }),
+  );
+  const keyOf = async (name: string): Promise<string> =>
+    (await app.client.keys.create({ body: { name, scopes: ['RunsRead', 'RunsWrite'] } })).body.plaintextKey;
+  const ann = await keyOf('ann');
+  const ben = await keyOf('ben');
+  app.simulator.enqueue(calls('wait', {}), says('Over.'));
+  const first = respond(app, {}, { key: ann });
+  await gate.reached;
+  const [run] = (await app.client.runs.list()).body;
+  const next = { previous_response_id: `resp_${run?.id.replaceAll('-', '')}` };
+  const [refused, busy] = [await respond(app, next, { key: ben }), await respond(app, next, { key: ann })];
+  gate.open();
+  assert.deepEqual(codeOf(refused), [403, 'session_not_owned']);
+  assert.deepEqual(codeOf(busy), [409, 'session_busy']);
+  assert.equal((await first).status, 200);
+  assert.deepEqual(codeOf(await respond(app, next, { key: ben })), [403, 'session_not_owned']);
 });

@@ -138,3 +138,26 @@ forEachService('TRIGGER-27 guards and emergency stops hold for runs of triggers'
   await app.client.emergency.resume({ body: { scope: 'Agent', agentName: 'helper' } });
   assert.equal((await sendCall(app, { id: 'evt-1' })).status, 202, 'what was refused has left no reservation');
 });
+
+forEachService('TRIGGER-27 the budget of a tree holds for a run of a trigger and those below it', async (open) => {
+  const [input, output] = [30, 10];
+  const calls = (name: string, args: object = {}) => ({
+    reply: { toolCalls: [{ name, arguments: args }], usage: { inputTokens: input, outputTokens: output } },
+  });
+  const app = await openTriggers(open, {
+    service: { AgentGraph: { MaxTotalTokens: 100 } },
+    tools: [tool('look', async () => 'seen')],
+    script: [{ when: { model: 'demo-1' }, ...calls('call_child', { message: 'Go' }) }, calls('look')],
+    agents: [
+      { name: 'child', model: { provider: 'demo', model: 'child-1' }, toolNames: ['look'] },
+      { name: 'helper', callableAgentNames: ['child'] },
+    ],
+  });
+  await saveTrigger(app);
+  const runId = await acceptedRun(app);
+  const end = (await followToEnd(app.client, runId)).at(-1);
+  assert.deepEqual([end?.type, (end?.['error'] as { type: string }).type], ['run.failed', 'budget_exceeded']);
+  const [child, ...more] = await listRuns(app.client, { parentRunId: runId });
+  assert.deepEqual([child?.status, child?.error?.type, more.length], ['Failed', 'budget_exceeded', 0]);
+  assert.equal((await getRun(app.client, runId)).treeUsage?.totalTokens, 120);
+});
