@@ -161,7 +161,7 @@ overHttp(
     ]);
     // Those that nobody wants are none too many.
     await save(client, server.endpoint, { tools: { include: ['stay'] } });
-    assert.deepEqual(await last(), ['Passed', '1 tools.', true]);
+    assert.deepEqual(await last(), ['Passed', '1 tool.', true]);
     server.answer(({ method }) =>
       method === 'server/discover'
         ? { resultType: 'complete', supportedVersions: ['2026-07-28'], capabilities: { prompts: {} } }
