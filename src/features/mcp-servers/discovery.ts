@@ -64,13 +64,16 @@ export const createDiscovery = (deps: DiscoveryDeps) => {
     const client = connections.to(row);
     const limits = { signal, timeoutMs };
     const startedAt = performance.now();
-    const session = await client.session(limits);
+    const { capabilities } = await client.session(limits);
     const left = Math.max(1, Math.ceil(timeoutMs - (performance.now() - startedAt)));
     // A server without tools is not asked for them.
-    const { entries, ttlMs } = Object.hasOwn(session.capabilities, 'tools')
+    const { entries, ttlMs, ...told } = Object.hasOwn(capabilities, 'tools')
       ? await wholeList(client, 'tools', { ...limits, timeoutMs: left, maxEntries: mostListed })
-      : { entries: [], ttlMs: null };
-    return { session, ttlMs, listing: readListing(entries, session.serverName, settingsOf(row).tools, maxTools) };
+      : { entries: [], ttlMs: null, serverName: null };
+    // Behind an address there may be another one by now than the connection was opened to.
+    const session = await client.session(limits);
+    const serverName = told.serverName ?? session.serverName;
+    return { session, ttlMs, listing: readListing(entries, serverName, settingsOf(row).tools, maxTools) };
   };
 
   const keep = async (row: McpServerRow, found: Partial<Found> & Pick<Found, 'state'>, listing: Listing | null) => {
@@ -153,7 +156,7 @@ export const createDiscovery = (deps: DiscoveryDeps) => {
         {
           state: 'Connected',
           protocol_version: session.version,
-          server_name: session.serverName,
+          server_name: listing.serverName,
           tool_count: listing.tools.length,
           dropped_tools: listing.dropped,
           fresh_until: ttlMs === null ? null : now() + ttlMs,

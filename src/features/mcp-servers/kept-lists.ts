@@ -25,7 +25,7 @@ export const createKeptLists = (now: () => number) => {
       { id, updated_at: savedAt }: Pick<McpServerRow, 'id' | 'updated_at'>,
       kind: string,
       credential: string,
-      ask: () => Promise<WholeList>,
+      ask: () => Promise<Pick<WholeList, 'entries' | 'ttlMs'>>,
     ): Promise<readonly unknown[]> {
       const key = `${id} ${kind}`;
       const mark = `${savedAt} ${credential}`;

@@ -1,4 +1,4 @@
-import { handshakeVersions, mcpMeta, statelessVersion } from '../../contract/mcp.ts';
+import { handshakeVersions, statelessVersion } from '../../contract/mcp.ts';
 import { isRecord } from '../../contract/record.ts';
 import type { Channel } from './channel.ts';
 import { httpChannel } from './http-channel.ts';
@@ -6,15 +6,11 @@ import { McpFailure } from './mcp-failure.ts';
 import type { Connection, McpClientDeps, McpTarget } from './mcp-target.ts';
 import { type ChosenVersion, handshake, versionOfDiscovery, versionOfFailure } from './negotiation.ts';
 import type { Sender } from './sender.ts';
+import { serverNameIn } from './server-name.ts';
 import { openSseChannel } from './sse-channel.ts';
 import { mcpHeader, twoEndpointVersion } from './wire/protocol.ts';
 
 const record = (value: unknown): Readonly<Record<string, unknown>> => (isRecord(value) ? value : {});
-
-const nameOf = (info: unknown): string | null => {
-  const { name } = record(info) as { readonly name?: unknown };
-  return typeof name === 'string' ? name.slice(0, 200) : null;
-};
 
 /** Finds out how a server is spoken to, and begins. Throws McpFailure. */
 export const opensConnection = (target: McpTarget, deps: McpClientDeps, sender: Sender) => {
@@ -50,7 +46,7 @@ export const opensConnection = (target: McpTarget, deps: McpClientDeps, sender: 
         generation: 'Handshake',
         version,
         sessionId: headers[mcpHeader.session] ?? null,
-        serverName: nameOf(result['serverInfo']),
+        serverName: serverNameIn(result),
         capabilities: record(result['capabilities']),
       };
       await channel.notify(
@@ -76,7 +72,7 @@ export const opensConnection = (target: McpTarget, deps: McpClientDeps, sender: 
           generation: 'Stateless',
           version: statelessVersion,
           sessionId: null,
-          serverName: nameOf(record(result['_meta'])[mcpMeta.serverInfo] ?? result['serverInfo']),
+          serverName: serverNameIn(result),
           capabilities: record(result['capabilities']),
         };
     } catch (error) {

@@ -131,6 +131,18 @@ overHttp('MCP-30 a state ends after ten minutes, and with what it was started fo
   await save(client, `${world.endpoint}/other`, { oauthEnabled: true });
   assert.equal((await callback(client, other)).status, 400);
   assert.equal(world.issuer.asked.length, 0);
+  for (const change of [{ oauthEnabled: false }, { oauthEnabled: true, enabled: false }]) {
+    await save(client, world.endpoint, { oauthEnabled: true });
+    const before = queryOf(await world.issuer.agree((await start(client)).authorizationUri));
+    await save(client, world.endpoint, change);
+    assert.equal((await callback(client, before)).status, 400, JSON.stringify(change));
+  }
+  assert.equal(world.issuer.asked.length, 0);
+  await save(client, world.endpoint, { oauthEnabled: true });
+  const ofEarlier = queryOf(await world.issuer.agree((await start(client)).authorizationUri));
+  await client.mcpServers.remove({ params });
+  await save(client, world.endpoint, { oauthEnabled: true });
+  assert.equal((await callback(client, ofEarlier)).status, 400, 'of a record of the same name');
   const gone = queryOf(await world.issuer.agree((await start(client)).authorizationUri));
   await client.mcpServers.remove({ params });
   assert.equal((await callback(client, gone)).status, 400);

@@ -1,8 +1,10 @@
 import assert from 'node:assert/strict';
+import type { ServerResponse } from 'node:http';
 import { forEachService } from '../../support/app.ts';
 import { trail } from '../../support/audit-chain.ts';
 import { runJson } from '../runs/run-calls.ts';
 import {
+  type Asked,
   callsTool,
   connected,
   get,
@@ -99,6 +101,72 @@ forEachService(
     assert.equal((await runJson(app.client, 'helper', 'Hi')).output, 'done', 'Warn only tells');
   },
 );
+
+const speaks = {
+  stateless: (name: string) => (asked: Asked) => {
+    const Meta = { 'io.modelcontextprotocol/serverInfo': { name, version: '1' } };
+    if (asked.method === 'server/discover')
+      return { resultType: 'complete', supportedVersions: ['2026-07-28'], capabilities: { tools: {} }, _meta: Meta };
+    return { ...withTools([tool('look')])(asked), _meta: Meta };
+  },
+  handshake: (name: string) => (asked: Asked) => {
+    const { id, method, request } = asked;
+    const refuse = (status: number) => ({ raw: (response: ServerResponse) => response.writeHead(status).end() });
+    if (method === 'server/discover') return refuse(405);
+    // Another program knows no session of the one that was there.
+    if (method !== 'initialize' && request.headers['mcp-session-id'] !== name) return refuse(404);
+    if (method === 'notifications/initialized') return refuse(202);
+    if (method !== 'initialize') return withTools([tool('look')])(asked);
+    const serverInfo = { name, version: '1' };
+    const result = { protocolVersion: '2025-11-25', capabilities: { tools: {} }, serverInfo };
+    return {
+      raw: (response: ServerResponse) =>
+        response
+          .writeHead(200, { 'content-type': 'application/json', 'mcp-session-id': name })
+          .end(JSON.stringify({ jsonrpc: '2.0', id, result })),
+    };
+  },
+};
+
+for (const [generation, named] of Object.entries(speaks))
+  forEachService(
+    `MCP-19 with Block nothing of a ${generation} server is called that calls itself something else by now`,
+    async (open, t) => {
+      const server = await rawServer(t, named('weather.example'));
+      const app = await open(mcpSetup({ script: callsTool('weather_look') }));
+      await connected(app.client, server.endpoint, { requiresApproval: false, pinning: 'Block' });
+      await app.client.mcpServers.approve({ params, body: {} });
+      await app.createAgent({ name: 'helper', toolNames: ['weather_look'] });
+      server.answer(named('another.example'));
+      await refresh(app.client);
+      const { status } = await get(app.client);
+      assert.deepEqual([status.pin, status.serverName], ['Changed', 'another.example']);
+      assert.deepEqual(
+        (await app.client.mcpServers.pin({ params })).body.changes.map(({ change, from }) => [change, from]),
+        [['Renamed', 'weather.example']],
+      );
+      assert.match((await runJson(app.client, 'helper', 'Hi')).output ?? '', /is not as it was approved/);
+      assert.ok(server.asked.every(({ method }) => method !== 'tools/call'));
+      server.answer(named('weather.example'));
+      await refresh(app.client);
+      assert.equal((await runJson(app.client, 'helper', 'Hi')).output, 'done');
+    },
+  );
+
+forEachService('MCP-15 no server gives a tool the name of one of the service', async (open, t) => {
+  const server = await rawServer(t, withTools([tool('child'), tool('skill'), tool('find')]));
+  const app = await open(mcpSetup({ agents: [{ name: 'child' }] }));
+  for (const [name, clash] of [
+    ['call', ['call_child', 'call_skill', 'call_find']],
+    ['load', ['load_skill']],
+    ['tools', ['tools_find']],
+  ] as const) {
+    const { servers } = await connected(app.client, server.endpoint, { name, requiresApproval: false });
+    assert.deepEqual([...(servers[0]?.clashes ?? [])].sort(), [...clash].sort(), name);
+  }
+  const names = (await app.client.tools.list()).body.map(({ name }) => name);
+  for (const name of ['call_child', 'load_skill', 'tools_find']) assert.ok(!names.includes(name), name);
+});
 
 forEachService(
   'MCP-17 annotations propose an effect, which the record overrules, and only wanted tools are taken',

@@ -156,7 +156,7 @@ forEachService('TRIGGER-27 the budget of a tree holds for a run of a trigger and
   await saveTrigger(app);
   const runId = await acceptedRun(app);
   const end = (await followToEnd(app.client, runId)).at(-1);
-  assert.deepEqual([end?.type, (end?.['error'] as { type: string }).type], ['run.failed', 'budget_exceeded']);
+  assert.deepEqual([end?.type, end?.['error'].type], ['run.failed', 'budget_exceeded']);
   const [child, ...more] = await listRuns(app.client, { parentRunId: runId });
   assert.deepEqual([child?.status, child?.error?.type, more.length], ['Failed', 'budget_exceeded', 0]);
   assert.equal((await getRun(app.client, runId)).treeUsage?.totalTokens, 120);

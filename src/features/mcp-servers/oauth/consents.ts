@@ -34,7 +34,6 @@ export interface CallbackQuery {
 
 interface Registered {
   readonly issuer: string;
-  readonly redirectUri: string;
   readonly client: OAuthClient;
 }
 
@@ -101,14 +100,10 @@ export const createConsents = (deps: ConsentDeps) => {
       return client;
     }
     const kept = registered.get(row.id);
-    if (
-      kept?.issuer === server.issuer &&
-      kept.redirectUri === asked.redirectUri &&
-      (kept.client.secretExpiresAt ?? Number.POSITIVE_INFINITY) > now() + consentMs
-    )
+    if (kept?.issuer === server.issuer && (kept.client.secretExpiresAt ?? Number.POSITIVE_INFINITY) > now() + consentMs)
       return kept.client;
     const client = await registerClient(opened, server, asked);
-    registered.set(row.id, { issuer: server.issuer, redirectUri: asked.redirectUri, client });
+    registered.set(row.id, { issuer: server.issuer, client });
     return client;
   };
 
@@ -135,7 +130,7 @@ export const createConsents = (deps: ConsentDeps) => {
       const client = await clientOf(opened, row, server, { redirectUri, scope });
       const state = random();
       const consent: Consent = {
-        ...{ tenantId: row.tenant_id, serverId: row.id, serverName: row.name, binding: grantOf(row).binding },
+        ...{ tenantId: row.tenant_id, serverId: row.id, binding: grantOf(row).binding },
         ...{ actor, server, client, resource, redirectUri },
         verifier: random(),
         expiresAt: now() + consentMs,
@@ -150,16 +145,16 @@ export const createConsents = (deps: ConsentDeps) => {
     },
 
     /** The consent that an answer belongs to, which is used up with it; null: it belongs to none, or is not a good one. */
-    async answered(serverName: string, { state, iss, error, code }: CallbackQuery): Promise<Consent | null> {
+    async answered({ state, iss, error, code }: CallbackQuery): Promise<Consent | null> {
       if (typeof state !== 'string' || state.length > 256) return null;
       // Its hash is what is looked up: how long that takes tells nothing of another state.
       const consent = await keeper.take(hashed(state));
-      if (consent === null || consent.serverName !== serverName || consent.expiresAt <= now()) return null;
+      if (consent === null || consent.expiresAt <= now()) return null;
       if (!isOfIssuer(consent, iss) || error !== undefined || typeof code !== 'string') return null;
       return consent;
     },
 
-    /** Exchanges the code of a good answer. Null: it was refused, or the record is not what it was. */
+    /** Exchanges the code of a good answer. Null: it was refused, or the record is not the one, or not what it was. */
     async complete(row: McpServerRow | undefined, consent: Consent, code: string): Promise<Grant | null> {
       if (row === undefined || row.id !== consent.serverId || row.enabled !== 1) return null;
       const of = grantOf(row);

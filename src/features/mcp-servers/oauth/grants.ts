@@ -19,7 +19,6 @@ export interface Grant {
 export interface Consent {
   readonly tenantId: string;
   readonly serverId: string;
-  readonly serverName: string;
   readonly binding: string;
   /** Who has started it. */
   readonly actor: string | null;

@@ -86,7 +86,7 @@ export const oauthService = (deps: OAuthServiceDeps): OAuthHandlers => {
 
     async oauthCallback(context, { params: { name }, query }) {
       const failed = { status: 400, body: callbackPages.failed } as const;
-      const consent = await consents.answered(name, query);
+      const consent = await consents.answered(query);
       if (consent === null) return failed;
       const { tenantId, actor } = consent;
       const row = await store.find(tenantId, name);
