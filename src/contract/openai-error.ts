@@ -38,9 +38,11 @@ export const toOpenAiError = ({ code, message, details }: AcpError): OpenAiError
   const [first] = details.errors ?? [];
   const param = code === 'agent-not-found' ? 'model' : first?.path;
   return {
-    // The whole body has no path, and its message stands in the error's own.
+    // The whole body has no path.
     message:
-      first === undefined || message.includes(first.message) ? message : `${message} ${first.path} ${first.message}.`,
+      first === undefined || message.includes(first.message)
+        ? message
+        : `${message} ${first.path === '' ? 'It' : first.path} ${first.message}.`,
     type: typeOf(code),
     param: param === undefined || param === '' ? null : param,
     code: openAiCode(code),
