@@ -32,6 +32,8 @@ export interface Operation {
   /** Bodies that take more authority than that. */
   readonly raised?: readonly RaisedAuthority[];
   readonly params?: TObject;
+  /** The last parameter may have slashes that are not encoded: all the rest of the path is it. */
+  readonly slashes?: true;
   readonly query?: TObject;
   readonly headers?: TObject;
   /** A repeat under the same `Idempotency-Key`, one of the headers, gets the answer of the first request. */

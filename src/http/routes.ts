@@ -118,17 +118,27 @@ const serve = async (
   }
 };
 
-const patternOf = (path: string): RegExp =>
-  new RegExp(
-    `^${path
-      .split(/\{[^}]+\}/)
-      .map((part) => part.replace(/[.*+?^${}()|[\]\\]/g, '\\$&'))
-      .join('[^/]+')}$`,
-  );
+const patternOf = ({ path, slashes }: OperationEntry['operation']): RegExp => {
+  const fixed = path.split(/\{[^}]+\}/).map((part) => part.replace(/[.*+?^${}()|[\]\\]/g, '\\$&'));
+  return new RegExp(slashes === true ? `^${fixed.slice(0, -1).join('[^/]+')}.+$` : `^${fixed.join('[^/]+')}$`);
+};
+
+const lastParameter = /\{([^}]+)\}$/;
+
+/** As the framework writes it: with slashes a parameter is the rest of the path, which has no name of its own there. */
+const routePath = ({ path, slashes }: OperationEntry['operation']): string =>
+  (slashes === true ? path.replace(lastParameter, '*') : path).replace(/\{([^}]+)\}/g, ':$1');
+
+const nameRest = (request: FastifyRequest, { path, slashes }: OperationEntry['operation']): void => {
+  const name = slashes === true ? lastParameter.exec(path)?.[1] : undefined;
+  if (name === undefined) return;
+  const { '*': rest, ...params } = request.params as Record<string, unknown>;
+  request.params = { ...params, [name]: rest };
+};
 
 /** The methods that the table has for a path as called, for `Allow`. */
 const methodsFor = (entries: readonly OperationEntry[]): ((path: string) => readonly string[]) => {
-  const patterns = entries.map(({ operation }) => ({ pattern: patternOf(operation.path), method: operation.method }));
+  const patterns = entries.map(({ operation }) => ({ pattern: patternOf(operation), method: operation.method }));
   return (path) =>
     [...new Set(patterns.filter(({ pattern }) => pattern.test(path)).map(({ method }) => method))].sort();
 };
@@ -157,13 +167,14 @@ export const addOperationRoutes = (app: FastifyInstance, options: RouteOptions):
     const route = routeOf(entry, options.clientAddress);
     app.route({
       method: entry.operation.method,
-      url: options.prefix + entry.operation.path.replace(/\{([^}]+)\}/g, ':$1'),
+      url: options.prefix + routePath(entry.operation),
       // Ahead of what the framework does with bodies, which is not for it to read.
       onRequest: (request, reply) => {
         reply.hijack();
         const exchange = exchangeOf(request, reply, options);
         if (entry.operation.envelope === 'OpenAi')
           reply.raw.once('close', () => requests.add(1, [entry.operation.path, reply.raw.statusCode]));
+        nameRest(request, entry.operation);
         if (hasEmptyParameter(request)) refuseUnknown(request, exchange, options.log);
         else void serve(options, entry, request, new HttpCall(options, route, request, exchange));
       },

@@ -34,6 +34,8 @@ export const openAiModelOperations = defineOperations({
     summary: 'OpenAI API: show one agent as a model',
     description: 'An agent that the tenant does not have is `model_not_found`.',
     params: Type.Object({ model: Type.String() }),
+    // Many clients write `provider/model` into the path as it is.
+    slashes: true,
     responses: { 200: OpenAiModel },
     errors: ['agent-not-found'],
   },

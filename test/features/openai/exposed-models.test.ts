@@ -7,6 +7,7 @@ import { saveQuota } from '../quotas/quota-calls.ts';
 import { calls, conversation, offeredTools, says } from '../runs/chat-requests.ts';
 import { refusal, runJson } from '../runs/run-calls.ts';
 import { helperSetup, officialClient } from './openai-client.ts';
+import { send } from './openai-wire.ts';
 
 const hello = [{ role: 'user', content: 'Hello' }] as const;
 const price = { InputCostPerMillionTokens: 1, OutputCostPerMillionTokens: 2 };
@@ -75,6 +76,26 @@ test('OAI-9 OAI-18 exposed models are listed and called by provider and model, a
       ['helper'],
     );
     assert.equal((await refusal(app.client.agents.get({ params: { name: large } }))).code, 'agent-not-found');
+  });
+
+  await t.test('OAI-18 a model is shown by its name as it is in the path, too', async () => {
+    for (const [name, status, id] of [
+      [large, 200, large],
+      [encodeURIComponent(large), 200, large],
+      ['local%2Fvendor/large', 200, large],
+      ['helper', 200, 'helper'],
+      ['local/vendor/other', 404, undefined],
+      ['local/', 404, undefined],
+    ] as const) {
+      const { status: answered, body } = await send(app, `/models/${name}`);
+      assert.deepEqual([answered, body.id], [status, id], name);
+      if (status === 404) assert.deepEqual([body.error.code, body.error.param], ['model_not_found', 'model']);
+    }
+    assert.equal((await send(app, '/models/')).body.error.code, 'unknown_url');
+    const { status, headers } = await send(app, `/models/${large}`, null, { method: 'PUT' });
+    assert.deepEqual([status, headers.get('allow')], [405, 'GET']);
+    assert.equal((await send(app, `/models/${large}?limit=1`)).body.id, large);
+    assert.equal((await send(app, '/models/local/%zz')).status, 400);
   });
 
   await t.test('a name that stands for no model is 404', async () => {
