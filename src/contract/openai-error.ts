@@ -37,10 +37,10 @@ export const openAiFailure = (code: ErrorCode, message: string): OpenAiError => 
 const wordsOf = ({ code, message, details: { errors: [first] = [] } }: AcpError): string => {
   // Whoever comes from another API asks for a model, and has to learn where the names are that can be used here.
   if (code === 'agent-not-found') return `${message} The list of models has the names that there are.`;
-  // The whole body has no path, and its message stands in the error's own.
+  // The whole body has no path.
   return first === undefined || message.includes(first.message)
     ? message
-    : `${message} ${first.path} ${first.message}.`;
+    : `${message} ${first.path === '' ? 'It' : first.path} ${first.message}.`;
 };
 
 export const toOpenAiError = (error: AcpError): OpenAiError => {

@@ -12,6 +12,7 @@ import {
 } from '../contract/schema.ts';
 import { createErrorSamples } from './error-samples.ts';
 import { lengthsOf, mostErrors } from './schema-lengths.ts';
+import { type RawError, unionErrors } from './union-errors.ts';
 
 /** A compiled schema: brings a value into canonical form and reports what does not fit. */
 export type Checker = ReturnType<typeof compileChecker>;
@@ -83,14 +84,6 @@ export const memberPath = (pointer: string): string =>
     .slice(1)
     .map(unescaped)
     .reduce((path, part) => (/^\d+$/.test(part) ? `${path}[${part}]` : path === '' ? part : `${path}.${part}`), '');
-
-interface RawError {
-  readonly keyword: string;
-  readonly schemaPath: string;
-  readonly instancePath: string;
-  readonly message: string;
-  readonly params: Record<string, unknown>;
-}
 
 /** What a text has to be, for people: the names of formats are those of a standard. */
 const formatMessages: Readonly<Record<string, string>> = {
@@ -165,7 +158,7 @@ export const compileChecker = (schema: TSchema, fromText = false) => {
     sampled ??= createErrorSamples(schema as SchemaShape);
     const { part, inValue } = sampled(value);
     const seen = new Map<string, FieldError>();
-    for (const error of compiled.Errors(part) as unknown as RawError[])
+    for (const error of unionErrors(compiled.Errors(part) as unknown as RawError[]))
       for (const field of fieldErrors({ ...error, instancePath: inValue(error.instancePath) }, schema))
         if (!seen.has(field.path)) seen.set(field.path, field);
     return seen.size > 0 ? [...seen.values()] : [{ path: '', message: 'does not have the expected shape' }];

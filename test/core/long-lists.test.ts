@@ -94,12 +94,7 @@ test('errors in a list that may be long name the elements as they stand in it, e
   const parts = Array.from({ length: 300 }, (_, at) => ({ text: at === 250 ? 1 : 'a' }));
   const paths = (items: unknown): string[] => checker.errors({ items }).map(({ path }) => path);
   const items = [...Array(100).fill(fitting), { parts }, ...Array(100).fill(fitting), 7, { ...fitting, 'a/b': parts }];
-  assert.deepEqual(paths(items).sort(), [
-    'items[100].parts',
-    'items[100].parts[250].text',
-    'items[201]',
-    'items[202].a/b[250].text',
-  ]);
+  assert.deepEqual(paths(items).sort(), ['items[100].parts[250].text', 'items[201]', 'items[202].a/b[250].text']);
   assert.deepEqual(paths(items.slice(190)), ['items[11]', 'items[12].a/b[250].text'], 'a short one, too');
   assert.equal(checker.check({ items: Array(100).fill(fitting) }), true);
   assert.deepEqual(

@@ -1,7 +1,7 @@
 import { isUtf8 } from 'node:buffer';
 import { parse } from 'secure-json-parse';
 import { AcpError } from '../../contract/errors.ts';
-import { isJson } from './json-depth.ts';
+import { isJson, overflows } from './json-depth.ts';
 
 /** Deeper than any definition or message, shallow enough that no recursive walk over a body is a risk. */
 const maxDepth = 64;
@@ -41,12 +41,7 @@ const shapeProblem = (bytes: Uint8Array, maxValues: number): string | null => {
   return null;
 };
 
-/** Parses a JSON body strictly: UTF-8 only, bounded depth and number of values, no member that could reach a prototype. */
-export const parseJsonBody = (bytes: Uint8Array, maxValues = mostValues): unknown => {
-  if (!isUtf8(bytes)) throw new AcpError('malformed-json', 'The body is not valid UTF-8.');
-  const problem = shapeProblem(bytes, maxValues);
-  if (problem !== null) throw new AcpError('validation-failed', `The body ${problem}.`);
-  const text = Buffer.from(bytes.buffer, bytes.byteOffset, bytes.byteLength).toString('utf8');
+const strictlyParsed = (text: string): unknown => {
   try {
     return parse(text, { protoAction: 'error', constructorAction: 'error' });
   } catch {
@@ -55,6 +50,17 @@ export const parseJsonBody = (bytes: Uint8Array, maxValues = mostValues): unknow
       throw new AcpError('validation-failed', 'The body has a member named __proto__ or constructor.prototype.');
     throw new AcpError('malformed-json', 'The body is not valid JSON.');
   }
+};
+
+/** Parses a JSON body strictly: UTF-8 only, bounded depth and number of values, finite numbers, no member that could reach a prototype. */
+export const parseJsonBody = (bytes: Uint8Array, maxValues = mostValues): unknown => {
+  if (!isUtf8(bytes)) throw new AcpError('malformed-json', 'The body is not valid UTF-8.');
+  const problem = shapeProblem(bytes, maxValues);
+  if (problem !== null) throw new AcpError('validation-failed', `The body ${problem}.`);
+  const text = Buffer.from(bytes.buffer, bytes.byteOffset, bytes.byteLength).toString('utf8');
+  const value = strictlyParsed(text);
+  if (overflows(text, value)) throw new AcpError('validation-failed', 'The body has a number that is too large.');
+  return value;
 };
 
 const jsonType = /^application\/json[ \t]*(?:;[ \t]*charset="?utf-8"?[ \t]*)?$/i;

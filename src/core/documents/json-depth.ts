@@ -24,11 +24,25 @@ export const nestsTooDeep = (text: string): boolean => {
   return false;
 };
 
-/** The JSON of a text; undefined where it is none, or nests deeper than JSON may that is kept. */
+// A run of digits is looked at from its beginning alone, or long ones would be looked at from each of their digits.
+const mayOverflow = /\d[eE]\+?\d|(?<!\d)\d{309}/;
+
+/** Whether a number of the text is beyond all numbers of JavaScript, as 1e400 is: its value could not be written again. */
+export const overflows = (text: string, value: unknown): boolean => {
+  if (!mayOverflow.test(text)) return false;
+  for (let level: readonly unknown[] = [value]; level.length > 0; ) {
+    if (level.some((item) => item === Number.POSITIVE_INFINITY || item === Number.NEGATIVE_INFINITY)) return true;
+    level = level.flatMap((item) => (typeof item === 'object' && item !== null ? Object.values(item) : []));
+  }
+  return false;
+};
+
+/** The JSON of a text; undefined where it is none, nests deeper than JSON may that is kept, or has a number that cannot be kept. */
 export const parsedJson = (text: string): Json | undefined => {
   if (nestsTooDeep(text)) return undefined;
   try {
-    return JSON.parse(text) as Json;
+    const value = JSON.parse(text) as Json;
+    return overflows(text, value) ? undefined : value;
   } catch {
     // Text that is no JSON is nothing unusual; the caller says what becomes of it.
     return undefined;

@@ -3,6 +3,8 @@ import type { Json } from '../../contract/schema.ts';
 import { parsedArguments } from '../../core/documents/json-depth.ts';
 import type { ChatCompletionMessage, ChatPart } from './chat.schema.ts';
 import { fileOf, type GivenFile, type GivenParts } from './given-parts.ts';
+import { OpenCalls } from './open-calls.ts';
+import { refused } from './request.rules.ts';
 
 /** A message of a conversation that a caller keeps, before its run has an id. */
 export type GivenMessage =
@@ -37,25 +39,27 @@ export const splitInput = (messages: readonly GivenMessage[], instructions: read
 
 const filePart = (part: ChatPart, path: string): GivenFile => {
   if (part.type === 'image_url' && part.image_url !== undefined)
-    return fileOf({ url: part.image_url.url }, `${path}.image_url.url`);
+    return fileOf({ url: part.image_url.url }, `${path}.image_url`, 'url');
   if (part.type === 'input_audio' && part.input_audio !== undefined)
     return fileOf(
       { data: part.input_audio.data, name: `audio.${part.input_audio.format}` },
-      `${path}.input_audio.data`,
+      `${path}.input_audio`,
+      'data',
     );
   if (part.type === 'file' && part.file !== undefined) {
     const { file_id: id, file_data: data, filename: name } = part.file;
-    return fileOf({ id: id ?? null, data: data ?? null, name: name ?? null }, `${path}.file`);
+    return fileOf({ id, data, name }, `${path}.file`, 'file_data');
   }
   throw invalidField(`${path}.type`, 'must be text, image_url, input_audio or file, with the member of that name');
 };
 
-const partsOf = ({ content }: ChatCompletionMessage, path: string): GivenParts => {
+const partsOf = ({ role, content }: ChatCompletionMessage, path: string): GivenParts => {
   if (typeof content === 'string') return { text: content, files: [] };
   const texts: string[] = [];
   const files: GivenFile[] = [];
   for (const [index, part] of (content ?? []).entries()) {
     if (part.type === 'text') texts.push(part.text ?? '');
+    else if (part.type === 'refusal' && role === 'assistant') texts.push(part.refusal ?? '');
     else files.push(filePart(part, `${path}.content[${index}]`));
   }
   return { text: texts.join('\n'), files };
@@ -67,6 +71,14 @@ const textOf = (message: ChatCompletionMessage, path: string): string => {
   return text;
 };
 
+/** What the assistant has said, or why it would not. */
+const saidIn = (message: ChatCompletionMessage, path: string): string => {
+  for (const name of ['function_call', 'audio'] as const)
+    if (message[name] !== undefined && message[name] !== null) throw refused(`${path}.${name}`, 'is not offered');
+  const text = textOf(message, path);
+  return text === '' ? (message.refusal ?? '') : text;
+};
+
 const isUserOrTool = (role: string | undefined): boolean => role === 'user' || role === 'tool';
 
 /** The messages of a chat request; throws for what no conversation can have. */
@@ -76,21 +88,21 @@ export const chatInput = (messages: readonly ChatCompletionMessage[]): GivenInpu
     throw invalidField(`messages[${messages.length - 1}].role`, 'must be user or tool for the last message');
   const instructions: string[] = [];
   const given: GivenMessage[] = [];
-  const names = new Map<string, string>();
+  const open = new OpenCalls();
   for (const [index, message] of messages.entries()) {
     const path = `messages[${index}]`;
     if (message.role === 'system' || message.role === 'developer') instructions.push(textOf(message, path));
     else if (message.role === 'user') given.push({ role: 'User', ...partsOf(message, path) });
     else if (message.role === 'assistant') {
-      const calls = (message.tool_calls ?? []).map(({ id, function: { name, arguments: text } }): GivenCall => {
-        names.set(id, name);
+      const calls = (message.tool_calls ?? []).map(({ id, function: { name, arguments: text } }, nth): GivenCall => {
+        open.called(id, name, `${path}.tool_calls[${nth}].id`);
         return { callId: id, toolName: name, arguments: parsedArguments(text) as Json };
       });
-      given.push({ role: 'Assistant', text: textOf(message, path), calls });
+      given.push({ role: 'Assistant', text: saidIn(message, path), calls });
     } else if (message.role === 'tool') {
       const callId = message.tool_call_id ?? '';
-      const toolName = names.get(callId);
-      if (toolName === undefined)
+      const toolName = open.answered(callId, `${path}.tool_call_id`);
+      if (toolName === null)
         throw invalidField(`${path}.tool_call_id`, 'must be the id of a call in an earlier assistant message');
       given.push({ role: 'Tool', callId, toolName, result: textOf(message, path) });
     } else throw invalidField(`${path}.role`, 'must be system, developer, user, assistant or tool');

@@ -10,8 +10,9 @@ const ToolCall = open({
 export type ChatToolCall = Static<typeof ToolCall>;
 
 const ChatPart = open({
-  type: Type.String({ description: '`text`, `image_url`, `input_audio` or `file`' }),
+  type: Type.String({ description: '`text`, `image_url`, `input_audio` or `file`, and of the assistant `refusal`' }),
   text: Type.Optional(Type.String()),
+  refusal: maybe(Type.String({ description: 'Of the assistant, as its text' })),
   image_url: Type.Optional(open({ url: Type.String({ description: 'A `data:` URL' }) })),
   input_audio: Type.Optional(open({ data: Type.String(), format: Type.String() })),
   file: Type.Optional(
@@ -27,6 +28,9 @@ export const ChatCompletionMessage = open(
     name: maybe(Type.String()),
     tool_calls: maybe(Type.Array(ToolCall)),
     tool_call_id: maybe(Type.String()),
+    refusal: maybe(Type.String({ description: 'Of the assistant, as its text where it has none' })),
+    function_call: anything(),
+    audio: anything(),
   },
   { title: 'ChatCompletionMessage' },
 );

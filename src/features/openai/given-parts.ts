@@ -1,4 +1,4 @@
-import { AcpError, invalidField } from '../../contract/errors.ts';
+import { AcpError, type ErrorCode, invalidField } from '../../contract/errors.ts';
 import type { UploadedFile } from '../../contract/operation.ts';
 import type { CallContext } from '../../core/context.ts';
 import type { AttachmentReference } from '../../engine/context/index.ts';
@@ -23,14 +23,22 @@ const inlineOf = (url: string, path: string): string => {
   return url.slice(head.length);
 };
 
-/** A file that is named, or that comes with the request; some clients write its base64 without the head of a URL. */
-export const fileOf = (
-  { id, url, data, name }: { id?: string | null; url?: string | null; data?: string | null; name?: string | null },
-  path: string,
-): GivenFile => {
-  if (typeof id === 'string' && id !== '') return { id, path };
+interface FileMembers {
+  readonly id?: string | null | undefined;
+  readonly url?: string | null | undefined;
+  readonly data?: string | null | undefined;
+  readonly name?: string | null | undefined;
+}
+
+/**
+ * A file that is named as `file_id`, or that comes with the request in the member that `inline` names; some clients write its
+ * base64 without the head of a URL.
+ */
+export const fileOf = ({ id, url, data, name }: FileMembers, part: string, inline: string): GivenFile => {
+  if (typeof id === 'string' && id !== '') return { id, path: `${part}.file_id` };
+  const path = `${part}.${inline}`;
   if (typeof url === 'string') return { base64: inlineOf(url, path), name: name ?? null, path };
-  if (typeof data !== 'string') throw invalidField(path, 'must have an id or data');
+  if (typeof data !== 'string') throw invalidField(path, 'is required, or file_id');
   return { base64: data.startsWith('data:') ? inlineOf(data, path) : data, name: name ?? null, path };
 };
 
@@ -51,6 +59,20 @@ export interface GivenFileDeps {
   ) => Promise<readonly AttachmentReference[]>;
 }
 
+/** What is wrong with the bytes of a file, which its error does not say of which one. */
+const problems: Readonly<Partial<Record<ErrorCode, string>>> = {
+  'file-empty': 'has no bytes',
+  'attachment-too-large': 'has too many bytes',
+  'media-type-not-allowed': 'is of a type that is not allowed',
+};
+
+const atPath = (error: unknown, path: string): unknown => {
+  const problem = error instanceof AcpError ? problems[error.code] : undefined;
+  if (!(error instanceof AcpError) || problem === undefined) return error;
+  const details = { ...error.details, errors: [{ path, message: problem }] };
+  return new AcpError(error.code, error.message, { cause: error, details });
+};
+
 const uuid = /^[0-9a-f]{8}-(?:[0-9a-f]{4}-){3}[0-9a-f]{12}$/i;
 
 /** Files of a request as attachments, which a run and its history name. */
@@ -70,7 +92,9 @@ export const createGivenFiles = ({ keep, named }: GivenFileDeps) => {
         yield bytes;
       })(),
     };
-    return keep(context, file, sessionId, runId);
+    return keep(context, file, sessionId, runId).catch((error: unknown) => {
+      throw atPath(error, path);
+    });
   };
   return async (
     context: CallContext,

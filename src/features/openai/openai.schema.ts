@@ -29,6 +29,7 @@ export const refusedMembers = {
   prompt: anything(),
   context_management: anything(),
   logprobs: anything(),
+  web_search_options: anything(),
 };
 
 export const OpenAiModel = Type.Object(

@@ -19,22 +19,23 @@ export const refused = (path: string, message: string): AcpError =>
 type Given = (value: unknown) => boolean;
 
 const isGiven: Given = (value) => value !== undefined && value !== null;
-const isTrue: Given = (value) => value === true;
+const isNotFalse: Given = (value) => isGiven(value) && value !== false;
 const isNotText: Given = (value) => isGiven(value) && JSON.stringify(value) !== '["text"]';
 const isNotAuto: Given = (value) => isGiven(value) && value !== 'auto';
 
 /** Members that would change what is asked for, each with when it does. */
 const refusals: readonly (readonly [string, Given, string])[] = [
-  ['n', (value) => typeof value === 'number' && value > 1, 'must not be above 1'],
-  ['logprobs', isTrue, 'is not offered'],
+  ['n', (value) => isGiven(value) && value !== 1, 'must be 1'],
+  ['logprobs', isNotFalse, 'is not offered'],
   ['modalities', isNotText, 'must be text alone'],
   ['audio', isGiven, 'is not offered'],
   ['prediction', isGiven, 'is not offered'],
   ['functions', isGiven, 'is not offered: tools has taken its place'],
   ['function_call', isNotAuto, 'is not offered: the agent decides which tools it calls'],
-  ['background', isTrue, 'is not offered'],
+  ['background', isNotFalse, 'is not offered'],
   ['prompt', isGiven, 'is not offered'],
   ['context_management', isGiven, 'is not offered'],
+  ['web_search_options', isGiven, 'is not offered: the agent decides which tools it has'],
 ];
 
 const maxPairs = 16;
@@ -104,15 +105,20 @@ export const tokenLimit = (limits: Readonly<Record<string, number | null | undef
   return lowest;
 };
 
+const formatName = /^[A-Za-z0-9_-]{1,64}$/;
+
 /** `type`, and of `json_schema` its name, schema and description, which stand in the member or below it. */
 const formatIn = (format: Readonly<Record<string, unknown>>, path: string): ModelResponseFormat => {
   const schema = format['schema'];
   if (!isRecord(schema)) throw invalidField(`${path}.schema`, 'must be a JSON schema');
   const { name, description } = format;
+  const isNamed = name !== undefined && name !== null && name !== '';
+  if (isNamed && (typeof name !== 'string' || !formatName.test(name)))
+    throw invalidField(`${path}.name`, 'must be 1 to 64 of A-Z a-z 0-9 _ -');
   return {
     kind: 'JsonSchema',
     schema: schema as ModelJson,
-    name: typeof name === 'string' && name !== '' ? name : 'response',
+    name: isNamed ? name : 'response',
     ...(typeof description === 'string' ? { description } : {}),
   };
 };

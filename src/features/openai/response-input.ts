@@ -3,12 +3,15 @@ import type { Json } from '../../contract/schema.ts';
 import { parsedArguments } from '../../core/documents/json-depth.ts';
 import { type GivenInput, type GivenMessage, splitInput } from './chat-input.ts';
 import { fileOf, type GivenFile, type GivenParts } from './given-parts.ts';
+import { OpenCalls } from './open-calls.ts';
 import type { InputItem, InputPart, ResponseRequest } from './responses.schema.ts';
 
 /** The result of a call that an earlier response has left to the caller's program. */
 export interface GivenAnswer {
   readonly callId: string;
   readonly result: string;
+  /** Where in the request its item is. */
+  readonly path: string;
 }
 
 export interface ResponseInput extends GivenInput {
@@ -21,17 +24,17 @@ const partOf = (part: InputPart, path: string): string | GivenFile => {
   if (type === 'input_text' || type === 'output_text') return part.text ?? '';
   if (type === 'refusal') return part.refusal ?? '';
   const name = part.filename ?? null;
-  if (type === 'input_image')
-    return fileOf({ id: part.file_id ?? null, url: part.image_url ?? null, name }, `${path}.image_url`);
+  if (type === 'input_image') return fileOf({ id: part.file_id, url: part.image_url, name }, path, 'image_url');
   if (type === 'input_audio' && part.input_audio !== undefined)
     return fileOf(
       { data: part.input_audio.data, name: `audio.${part.input_audio.format}` },
-      `${path}.input_audio.data`,
+      `${path}.input_audio`,
+      'data',
     );
   if (type !== 'input_file')
     throw invalidField(`${path}.type`, 'must be input_text, input_image, input_file, input_audio or output_text');
   if (part.file_url != null) throw invalidField(`${path}.file_url`, 'is not offered, since no address is fetched');
-  return fileOf({ id: part.file_id ?? null, data: part.file_data ?? null, name }, `${path}.file_data`);
+  return fileOf({ id: part.file_id, data: part.file_data, name }, path, 'file_data');
 };
 
 const partsOf = (content: InputItem['content'], path: string): GivenParts => {
@@ -56,7 +59,7 @@ class Reader {
   readonly instructions: string[] = [];
   readonly given: GivenMessage[] = [];
   readonly answers: GivenAnswer[] = [];
-  readonly #names = new Map<string, string>();
+  readonly #open = new OpenCalls();
 
   take(item: InputItem, path: string): void {
     const type = item.type ?? 'message';
@@ -64,6 +67,11 @@ class Reader {
     if (type === 'message') this.#message(item, path);
     else if (type === 'function_call') this.#call(item, path);
     else if (type === 'function_call_output') this.#output(item, path);
+    else if (type === 'item_reference')
+      throw invalidField(
+        `${path}.type`,
+        'is not offered: send the item itself, or what is new with conversation or previous_response_id',
+      );
     else throw invalidField(`${path}.type`, 'must be message, function_call or function_call_output');
   }
 
@@ -78,7 +86,7 @@ class Reader {
   /** A call belongs to what the assistant has said before it. */
   #call({ call_id: callId, name, arguments: text }: InputItem, path: string): void {
     if (typeof callId !== 'string' || typeof name !== 'string') throw invalidField(path, 'must have call_id and name');
-    this.#names.set(callId, name);
+    this.#open.called(callId, name, `${path}.call_id`);
     const call = { callId, toolName: name, arguments: parsedArguments(text ?? '') as Json };
     const last = this.given.at(-1);
     if (last?.role === 'Assistant') this.given[this.given.length - 1] = { ...last, calls: [...last.calls, call] };
@@ -87,9 +95,12 @@ class Reader {
 
   #output({ call_id: callId, output }: InputItem, path: string): void {
     if (typeof callId !== 'string') throw invalidField(`${path}.call_id`, 'is required');
+    if (output === undefined || output === null) throw invalidField(`${path}.output`, 'is required');
     const result = textOf(output, `${path}.output`);
-    const toolName = this.#names.get(callId);
-    if (toolName === undefined) this.answers.push({ callId, result });
+    const toolName = this.#open.answered(callId, `${path}.call_id`);
+    if (toolName === null && this.answers.some((answer) => answer.callId === callId))
+      throw invalidField(`${path}.call_id`, 'has a result already');
+    if (toolName === null) this.answers.push({ callId, result, path });
     else this.given.push({ role: 'Tool', callId, toolName, result });
   }
 }

@@ -6,7 +6,6 @@ import type { CompiledAgent } from '../../engine/compiled-agent.ts';
 import type { AskedSettings, ChatMessage, GivenContext } from '../../engine/context/index.ts';
 import { isModelName } from '../agents/index.ts';
 import { askedAgent, type Entrance, type Launch, type RunAnswers } from '../runs/index.ts';
-import type { GivenMessage } from './chat-input.ts';
 import type { GivenMessages } from './given-messages.ts';
 import { hexOf } from './items.ts';
 import { modelSettings } from './model-request.ts';
@@ -24,6 +23,7 @@ import {
   tokenLimit,
 } from './request.rules.ts';
 import { inTermsOf } from './request-names.ts';
+import { answeredBehind, atItems, unknownCall } from './response-answers.ts';
 import { ResponseEvents } from './response-events.ts';
 import { effectiveSettings, headOf } from './response-head.ts';
 import { type ResponseInput, responseInput } from './response-input.ts';
@@ -76,29 +76,6 @@ const conversationOf = ({ conversation }: ResponseRequest, enabled: boolean): st
   return id;
 };
 
-const toolNames = (history: readonly ChatMessage[]): ReadonlyMap<string, string> =>
-  new Map(
-    history.flatMap(({ contents }) =>
-      contents.flatMap((part) => (part.type === 'ToolCall' ? [[part.toolCallId, part.toolName] as const] : [])),
-    ),
-  );
-
-/** Results without a session to bring them to: they stand in what is given, behind the calls of the earlier response. */
-const answeredBehind = ({ history }: ResponseSource, { answers }: ResponseInput): GivenMessage[] => {
-  const names = toolNames(history);
-  const answered = new Set(
-    history.flatMap(({ contents }) =>
-      contents.flatMap((part) => (part.type === 'ToolResult' ? [part.toolCallId] : [])),
-    ),
-  );
-  return answers.map(({ callId, result }) => {
-    const toolName = names.get(callId);
-    if (toolName === undefined) throw new AcpError('tool-call-unknown', `The call "${callId}" is not known.`);
-    if (answered.has(callId)) throw new AcpError('tool-call-answered', `The call "${callId}" is answered.`);
-    return { role: 'Tool', callId, toolName, result };
-  });
-};
-
 /** Null: the request says no more than a message. */
 const givenOf = (history: readonly ChatMessage[], instructions: string | null): GivenContext | null =>
   history.length === 0 && instructions === null ? null : { history, instructions };
@@ -131,10 +108,8 @@ export const responseStart = (deps: ResponseStartDeps): Pick<Handlers<typeof res
     if (conversationId !== null && previous !== null)
       throw invalidField('previous_response_id', 'cannot be sent with conversation');
     if (conversationId !== null && body.store === false) throw invalidField('store', 'must be true with conversation');
-    if (conversationId === null && previous === null && input.answers.length > 0)
-      throw new AcpError('tool-call-unknown', `The call "${input.answers[0]?.callId}" is not known.`, {
-        details: { errors: [{ path: 'input', message: 'has the result of a call that is not known' }] },
-      });
+    const [answer] = input.answers;
+    if (conversationId === null && previous === null && answer !== undefined) throw unknownCall(answer);
     const agentName = await agentNamed(body, (name) => deps.agentExists(context.tenantId, name));
     if (!isModelName(agentName)) refuseToolChoice(body.tool_choice);
     if (conversationId !== null) await sources.assertMayBegin(context, conversationId);
@@ -223,7 +198,7 @@ export const responseStart = (deps: ResponseStartDeps): Pick<Handlers<typeof res
     const undo = async (error: unknown): Promise<never> => {
       const began = error instanceof AcpError && error.details.runId !== undefined;
       if (forked !== null && !began) await deps.removeFork(tenantId, forked).catch(() => undefined);
-      throw error;
+      throw atItems(error, input.answers);
     };
     const eventsFor = (runId: string): ResponseEvents =>
       new ResponseEvents(runId, headOf(row ?? rowOf(runId, null), isKept && deps.recordingEnabled));

@@ -2,7 +2,7 @@ import assert from 'node:assert/strict';
 import { createOpenAI } from '@ai-sdk/openai';
 import { ChatOpenAI } from '@langchain/openai';
 import { Agent, OpenAIProvider, Runner, tool } from '@openai/agents';
-import { APICallError, tool as aiTool, generateText, jsonSchema, streamText } from 'ai';
+import { APICallError, tool as aiTool, generateText, jsonSchema, type ModelMessage, streamText } from 'ai';
 import { forEachHttpService, type TestApp } from '../../support/app.ts';
 import { calls, conversation, says } from '../runs/chat-requests.ts';
 import { helperSetup, token } from './openai-client.ts';
@@ -109,5 +109,47 @@ forEachHttpService(
       assert.equal(finalOutput, 'Sunny.');
       assert.match(conversation(app.simulator.lastRequest()).at(-1) ?? '', /^tool: .*sunny in Rome/);
     }
+  },
+);
+
+forEachHttpService(
+  'OAI-25 OAI-29 @ai-sdk/openai goes on with what was said beside a call, if it keeps the conversation itself',
+  async (open) => {
+    const app = await open(helperSetup());
+    const { simulator } = app;
+    const messages: ModelMessage[] = [{ role: 'user', content: 'Weather in Rome?' }];
+    const ask = async (store: boolean) => {
+      const { text, steps } = await generateText({
+        model: providerOf(app).responses('helper'),
+        messages,
+        tools: { weather },
+        stopWhen: ({ steps: done }) => done.length === 3,
+        maxRetries: 0,
+        providerOptions: { openai: { store } },
+      });
+      messages.push(...steps.flatMap(({ response }) => response.messages));
+      return text;
+    };
+    const looks = [
+      { id: 'c1', name: 'weather', arguments: '{"city":"Rome"}' },
+      { id: 'c2', name: 'add', arguments: '{}' },
+    ];
+    simulator.enqueue({ answer: { text: ['Let me look.'], toolCalls: looks } }, says('Sunny.'), says('Rome.'));
+    assert.equal(await ask(false), 'Sunny.');
+    messages.push({ role: 'user', content: 'Where?' });
+    assert.equal(await ask(false), 'Rome.');
+    assert.deepEqual(conversation(simulator.lastRequest()).slice(1), [
+      'user: Weather in Rome?',
+      'assistant: Let me look. weather()',
+      'tool: sunny in Rome',
+      'assistant: Sunny.',
+      'user: Where?',
+    ]);
+    messages.push({ role: 'user', content: 'And now?' });
+    await assert.rejects(ask(true), (error: unknown) => {
+      assert.ok(APICallError.isInstance(error) && error.statusCode === 400);
+      assert.match(error.message, /^input\[\d\]\.type is not offered: send the item itself/);
+      return true;
+    });
   },
 );

@@ -1,0 +1,55 @@
+import { AcpError, type ErrorCode } from '../../contract/errors.ts';
+import type { GivenMessage } from './chat-input.ts';
+import type { GivenAnswer, ResponseInput } from './response-input.ts';
+import type { ResponseSource } from './response-sources.ts';
+
+/* Results of calls that an earlier response has left to the caller's program. */
+
+const refused = (code: ErrorCode, message: string, path: string): AcpError =>
+  new AcpError(code, message, { details: { errors: [{ path, message }] } });
+
+export const unknownCall = ({ callId, path }: GivenAnswer): AcpError =>
+  refused('tool-call-unknown', `The call "${callId}" is not known.`, `${path}.call_id`);
+
+/** Results without a session to bring them to: they stand in what is given, behind the calls of the earlier response. */
+export const answeredBehind = ({ history }: ResponseSource, { answers }: ResponseInput): GivenMessage[] => {
+  const names = new Map<string, string>();
+  const open = new Set<string>();
+  for (const { role, contents } of history) {
+    // Calls of a message before it are not waited for any more.
+    if (role === 'Assistant') open.clear();
+    for (const part of contents)
+      if (part.type === 'ToolCall') {
+        names.set(part.toolCallId, part.toolName);
+        open.add(part.toolCallId);
+      } else if (part.type === 'ToolResult') open.delete(part.toolCallId);
+  }
+  const given = answers.map((answer): GivenMessage => {
+    const { callId, result, path } = answer;
+    const toolName = names.get(callId);
+    if (toolName === undefined) throw unknownCall(answer);
+    if (!open.delete(callId))
+      throw refused('tool-call-answered', `The call "${callId}" is answered.`, `${path}.call_id`);
+    return { role: 'Tool', callId, toolName, result };
+  });
+  const [missing] = open;
+  if (given.length > 0 && missing !== undefined)
+    throw refused('tool-results-missing', `The call "${missing}" is not answered.`, 'input');
+  return given;
+};
+
+const nativePath = /^toolResults(?:\[(\d+)\])?/;
+
+/** The same error with the item of the request that it is about, where the native request has a member of its own. */
+export const atItems = (error: unknown, answers: readonly GivenAnswer[]): unknown => {
+  if (!(error instanceof AcpError) || error.details.errors?.some(({ path }) => nativePath.test(path)) !== true)
+    return error;
+  const errors = error.details.errors.map(({ path, message }) => {
+    const [native, index] = nativePath.exec(path) ?? [];
+    if (native === undefined) return { path, message };
+    const item = index === undefined ? undefined : answers[Number(index)];
+    if (item === undefined) return { path: 'input', message };
+    return { path: `${item.path}.${path.endsWith('.result') ? 'output' : 'call_id'}`, message };
+  });
+  return new AcpError(error.code, error.message, { cause: error.cause, details: { ...error.details, errors } });
+};
