@@ -4,7 +4,7 @@ import type { CompiledAgent } from '../../engine/compiled-agent.ts';
 import type { AskedSettings, AskedTool } from '../../engine/context/index.ts';
 import { isServiceToolName, readForeignSchema } from '../../engine/tools/index.ts';
 import type { ModelSampling, ModelToolChoice } from '../../providers/models/model-provider.ts';
-import { refused } from './request.rules.ts';
+import { refused, schemaProblem } from './request.rules.ts';
 
 /* What a request decides where it names a model: there is no definition that has decided it before. */
 
@@ -96,7 +96,7 @@ const toolIn = (given: unknown, path: string, form: ToolForm): AskedTool => {
     throw invalidField(`${at}.name`, 'must be 1 to 64 of A-Z a-z 0-9 _ -');
   if (isServiceToolName(name)) throw invalidField(`${at}.name`, 'is a name that the service keeps to itself');
   const read = readForeignSchema(parameters ?? {});
-  if ('problem' in read) throw invalidField(`${at}.parameters`, read.problem.replace(/^inputSchema(?:\.\S*)? /, ''));
+  if ('problem' in read) throw schemaProblem(`${at}.parameters`, read.problem);
   return {
     name,
     description: typeof description === 'string' ? description : '',

@@ -2,6 +2,7 @@ import { AcpError, invalidField } from '../../contract/errors.ts';
 import { isRecord } from '../../contract/record.ts';
 import type { CompiledAgent } from '../../engine/compiled-agent.ts';
 import type { AskedSettings } from '../../engine/context/index.ts';
+import { readForeignSchema } from '../../engine/tools/index.ts';
 import type { ModelJson, ModelResponseFormat } from '../../providers/models/model-provider.ts';
 import type { Metadata } from './openai.schema.ts';
 
@@ -105,12 +106,19 @@ export const tokenLimit = (limits: Readonly<Record<string, number | null | undef
   return lowest;
 };
 
+/** What is wrong with a schema, at its place in the request. `problem` begins with the name that tools have for theirs. */
+export const schemaProblem = (path: string, problem: string): AcpError => {
+  const [, place = '', message = problem] = /^inputSchema(\S*) (.*)$/s.exec(problem) ?? [];
+  return invalidField(`${path}${place}`, message);
+};
+
 const formatName = /^[A-Za-z0-9_-]{1,64}$/;
 
 /** `type`, and of `json_schema` its name, schema and description, which stand in the member or below it. */
 const formatIn = (format: Readonly<Record<string, unknown>>, path: string): ModelResponseFormat => {
   const schema = format['schema'];
-  if (!isRecord(schema)) throw invalidField(`${path}.schema`, 'must be a JSON schema');
+  const read = readForeignSchema(schema);
+  if ('problem' in read) throw schemaProblem(`${path}.schema`, read.problem);
   const { name, description } = format;
   const isNamed = name !== undefined && name !== null && name !== '';
   if (isNamed && (typeof name !== 'string' || !formatName.test(name)))

@@ -80,7 +80,7 @@ forEachHttpService(
       'tool: rain',
     ]);
     assert.deepEqual(offeredTools(simulator.lastRequest()), ['look']);
-    await refuses(create({ ...chained, previous_response_id: second.id }), 'input', 'tool_call_answered');
+    await refuses(create({ ...chained, previous_response_id: second.id }), 'input[0].call_id', 'tool_call_answered');
 
     // One response can be gone on from many times, here without tools.
     simulator.enqueue(says('Snow, then.'));
@@ -89,7 +89,7 @@ forEachHttpService(
     assert.deepEqual(offeredTools(simulator.lastRequest()), []);
     await refuses(
       create({ ...chained, input: [{ ...resultOf(call, 'x'), call_id: 'nobody' }] }),
-      'input',
+      'input[0].call_id',
       'tool_call_unknown',
     );
 
@@ -190,7 +190,7 @@ test('OAI-7 who names a model says whether its tools are called, and who names a
   await refuses(respond({ tools: [{ ...look, name: 'a b' }] }), 'tools[0].name', 'validation_failed');
   await refuses(
     respond({ tools: [{ ...look, parameters: { type: 'array' } }] }),
-    'tools[0].parameters',
+    'tools[0].parameters.type',
     'validation_failed',
   );
   const ofAgent = { model: 'helper', tools: [{ ...look, name: 'weather' }] };
@@ -264,6 +264,42 @@ test('the run of a response that left a call to its caller is replayed up to tha
   simulator.enqueue(calls('look', { city: 'Bern' }, 'call-2'));
   assert.equal((await app.client.replays.create({ params, body: {} })).body.status, 'Completed');
   assert.deepEqual(simulator.lastRequest().body, sent);
+});
+
+test('a schema that no answer can be checked with is refused by its place, of agents and of models', async (t) => {
+  const app = await openApp(t, 'http', exposing());
+  const client = officialClient(app);
+  const { simulator } = app;
+  const messages = [{ role: 'user', content: 'Hi' }] as const;
+  const formatted = (model: string, schema: object) => {
+    const named = { name: 'place', schema };
+    return [
+      client.chat.completions.create({
+        model,
+        messages: [...messages],
+        response_format: { type: 'json_schema', json_schema: named as never },
+      }),
+      client.responses.create({ model, input: 'Hi', text: { format: { type: 'json_schema', ...named } as never } }),
+    ] as const;
+  };
+  for (const model of [small, 'helper'])
+    for (const [schema, place] of [
+      [{ type: 'object', properties: [null] }, 'properties'],
+      [{ type: 'array', items: {} }, 'type'],
+      [{ type: 'object', properties: { city: { type: 'word' } } }, 'properties.city.type'],
+      [{ type: 'object', properties: { city: { $ref: 'https://example.com/city' } } }, 'properties.city.$ref'],
+    ] as const) {
+      const [chat, response] = formatted(model, schema);
+      await refuses(chat, `response_format.json_schema.schema.${place}`, 'validation_failed');
+      await refuses(response, `text.format.schema.${place}`, 'validation_failed');
+    }
+  // What other libraries write is taken as it is.
+  const older = { $schema: 'http://json-schema.org/draft-07/schema#', ...parameters };
+  simulator.enqueue(says('{"city":"Rome"}'), says('{"city":"Oslo"}'));
+  const [chat, response] = formatted(small, older);
+  await Promise.all([chat, response]);
+  const { json_schema: sent } = simulator.lastRequest().body['response_format'] as { json_schema: { schema: object } };
+  assert.deepEqual(sent.schema, older);
 });
 
 test('OAI-1 errors of a run name the members of the request', async (t) => {
