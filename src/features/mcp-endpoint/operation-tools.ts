@@ -12,7 +12,9 @@ import { mcpToolName } from './mcp-tool-names.rules.ts';
 export type ControlPlaneMode = 'Off' | 'Read' | 'Write';
 
 /** Which operations can be said in one JSON message and answered by one. */
-const isOffered = ({ operation }: OperationEntry, mode: ControlPlaneMode): boolean => {
+const isOffered = ({ id, operation }: OperationEntry, mode: ControlPlaneMode): boolean => {
+  // Who calls a tool has found the endpoint.
+  if (id.startsWith('mcpEndpoint.')) return false;
   if (operation.signed === true || operation.ownProtocol === true) return false;
   if (operation.upload !== undefined || operation.download !== undefined || operation.page === true) return false;
   // A stream is no answer of a tool; a run can be asked for without one.
@@ -24,6 +26,10 @@ const membersOf = (schema: object | undefined): Readonly<Record<string, Json>> =
   ((schema as { properties?: Record<string, Json> } | undefined)?.properties ?? {}) as Record<string, Json>;
 const requiredOf = (schema: object | undefined): readonly string[] =>
   (schema as { required?: string[] } | undefined)?.required ?? [];
+
+/** Clients show titles to people, and descriptions alone to models: what a tool does has to stand there, too. */
+const descriptionOf = ({ summary, description }: Operation): string =>
+  description === undefined ? `${summary}.` : `${summary}. ${description}`;
 
 const hasStreamSwitch = ({ body }: Operation): boolean => Object.hasOwn(membersOf(body), 'stream');
 
@@ -160,7 +166,7 @@ export const createOperationTools = ({ mode, dispatch }: OperationToolDeps) => {
       shape: {
         name,
         title: operation.summary,
-        description: operation.description ?? operation.summary,
+        description: descriptionOf(operation),
         inputSchema: inputSchema(operation),
         annotations: { readOnlyHint: reads, destructiveHint: !reads, openWorldHint: false },
       },

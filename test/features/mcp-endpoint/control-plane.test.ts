@@ -5,8 +5,13 @@ import { StreamableHTTPClientTransport as HandshakeTransport } from '@modelconte
 import { forEachHttpService } from '../../support/app.ts';
 import { errorOf, keyFor, openMcp, resultOf, stateless } from './mcp-world.ts';
 
-const shapesOf = (result: Record<string, unknown>) =>
-  result['tools'] as { name: string; annotations?: { readOnlyHint: boolean; destructiveHint: boolean } }[];
+interface Shape {
+  readonly name: string;
+  readonly title?: string;
+  readonly description?: string;
+  readonly annotations?: { readOnlyHint: boolean; destructiveHint: boolean };
+}
+const shapesOf = (result: Record<string, unknown>) => result['tools'] as Shape[];
 
 forEachHttpService('MCP-42 without a word of the host there is no endpoint', async (open) => {
   const app = await open({});
@@ -90,6 +95,17 @@ forEachHttpService(
     assert.equal((await app.client.runs.list()).body.length, 1);
   },
 );
+
+forEachHttpService('SEC-19 the description of an operation tells a model all that there is to know of it', async (open) => {
+  const app = await openMcp(open, { host: { McpServer: { ControlPlane: 'Write' } } });
+  const operations = shapesOf(resultOf(await stateless(app, 'tools/list'))).filter(({ annotations }) => annotations);
+  assert.ok(operations.length > 50);
+  for (const { name, title = '', description = '' } of operations) {
+    assert.ok(title !== '' && description.startsWith(`${title}. `), `${name}: ${description}`);
+    assert.ok(!description.includes('..'), name);
+  }
+  assert.ok(!operations.some(({ name }) => name.startsWith('mcpEndpoint_')), 'the door is no tool behind itself');
+});
 
 forEachHttpService('MCP-46 the official clients of both generations list and call, unchanged', async (open) => {
   const app = await openMcp(open);
