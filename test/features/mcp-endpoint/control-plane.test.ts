@@ -96,16 +96,19 @@ forEachHttpService(
   },
 );
 
-forEachHttpService('SEC-19 the description of an operation tells a model all that there is to know of it', async (open) => {
-  const app = await openMcp(open, { host: { McpServer: { ControlPlane: 'Write' } } });
-  const operations = shapesOf(resultOf(await stateless(app, 'tools/list'))).filter(({ annotations }) => annotations);
-  assert.ok(operations.length > 50);
-  for (const { name, title = '', description = '' } of operations) {
-    assert.ok(title !== '' && description.startsWith(`${title}. `), `${name}: ${description}`);
-    assert.ok(!description.includes('..'), name);
-  }
-  assert.ok(!operations.some(({ name }) => name.startsWith('mcpEndpoint_')), 'the door is no tool behind itself');
-});
+forEachHttpService(
+  'SEC-19 the description of an operation tells a model all that there is to know of it',
+  async (open) => {
+    const app = await openMcp(open, { host: { McpServer: { ControlPlane: 'Write' } } });
+    const operations = shapesOf(resultOf(await stateless(app, 'tools/list'))).filter(({ annotations }) => annotations);
+    assert.ok(operations.length > 50);
+    for (const { name, title = '', description = '' } of operations) {
+      assert.ok(title !== '' && description.startsWith(`${title}. `), `${name}: ${description}`);
+      assert.ok(!description.includes('..'), name);
+    }
+    assert.ok(!operations.some(({ name }) => name.startsWith('mcpEndpoint_')), 'the door is no tool behind itself');
+  },
+);
 
 forEachHttpService('MCP-46 the official clients of both generations list and call, unchanged', async (open) => {
   const app = await openMcp(open);
