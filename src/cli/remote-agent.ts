@@ -8,6 +8,22 @@ export const authorizationVariable = 'A2A_AUTHORIZATION';
 const maxBytes = 16 * 1024 * 1024;
 const timeoutMs = 30_000;
 
+/** What the numbers of the protocol mean. What an agent says beside them is not repeated. */
+const meanings: Readonly<Record<number, string>> = {
+  [-32001]: 'It has no such task',
+  [-32002]: 'The task cannot be canceled, as it has ended or is elsewhere',
+  [-32004]: 'It does not do that, or not with this task',
+  [-32005]: 'It does not take such content',
+  [-32009]: 'It does not speak this version',
+  [-32602]: 'It does not accept the message as it is',
+};
+const cardHint = 'The address is that of the card itself, such as https://example.com/.well-known/agent-card.json.';
+
+const answered = (number: number): string => {
+  const meaning = meanings[number];
+  return meaning === undefined ? `It answered ${number}.` : `${meaning} (${number}).`;
+};
+
 interface Remote {
   /** As it was read. */
   readonly document: unknown;
@@ -38,7 +54,10 @@ const parsed = (text: string, origin: string): unknown => {
   try {
     return JSON.parse(text);
   } catch (cause) {
-    throw new AcpError('remote-agent-failed', `What ${origin} answers is no JSON.`, { cause });
+    throw new AcpError('remote-agent-failed', `What ${origin} answers is no JSON.`, {
+      cause,
+      details: { hint: cardHint },
+    });
   }
 };
 
@@ -58,7 +77,10 @@ const readCard = async (url: URL, authorization: string | null, http: OutboundHt
         ? `${url.origin} wants a credential: set ${authorizationVariable} to the whole Authorization header.`
         : `${url.origin} does not take the credential of ${authorizationVariable}, which is a whole header, such as "Bearer …" (HTTP ${status}).`,
     );
-  if (status !== 200) throw new AcpError('remote-agent-failed', `${url.origin} answered with HTTP ${status}.`);
+  if (status !== 200)
+    throw new AcpError('remote-agent-failed', `${url.origin} answered with HTTP ${status}.`, {
+      details: status === 404 || status === 405 ? { hint: cardHint } : {},
+    });
   return parsed(Buffer.from(body).toString('utf8'), url.origin);
 };
 
@@ -88,10 +110,13 @@ export const withRemoteAgent = async <T>(
     return await work({ document, client: await clientOf(document, url, authorization, http) });
   } catch (error) {
     if (error instanceof OutboundError)
-      throw new AcpError('cannot-connect', `Nothing of use answers at ${url.origin}.`, { cause: error });
+      throw new AcpError('cannot-connect', `Nothing of use answers at ${url.origin}.`, {
+        cause: error,
+        details: { hint: 'Is the agent running, and can this machine reach it?' },
+      });
     if (!(error instanceof McpFailure)) throw error;
     const number = failureNumber(error);
-    const words = number === null ? error.message : `It answered ${number}.`;
+    const words = number === null ? error.message : answered(number);
     throw new AcpError('remote-agent-failed', words, { cause: error });
   } finally {
     await http.close();

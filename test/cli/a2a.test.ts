@@ -40,7 +40,18 @@ test('A2A-12 acp a2a calls an agent by the address of its card: our own, and any
   assert.deepEqual(got, sent);
   const canceled = await a2a(['cancel', card, sent.taskId]);
   assert.equal(canceled.code, 7);
-  assert.match(canceled.stderr, /It answered -32002\./);
+  assert.match(canceled.stderr, /The task cannot be canceled, as it has ended or is elsewhere \(-32002\)\./);
+  for (const [args, words] of [
+    [['get', card, 'nobody'], /It has no such task \(-32001\)\.\n$/],
+    [['send', card, ' '], /It does not accept the message as it is \(-32602\)\.\n$/],
+    [['card', `${url}/a2a/hello`], /HTTP 405\.\nhint: The address is that of the card itself, such as/],
+    [['card', `${url}/a2a/nobody`], /HTTP 40[45]\.\nhint: The address is that of the card itself, such as/],
+    [['card', 'http://127.0.0.1:9/x'], /at http:\/\/127\.0\.0\.1:9\.\nhint: Is the agent running, and can/],
+  ] as const) {
+    const { code, stderr } = await a2a(args);
+    assert.notEqual(code, 0);
+    assert.match(stderr, words);
+  }
 
   const refused = await a2a(['card', card], '');
   assert.match(refused.stderr, /wants a credential: set A2A_AUTHORIZATION/);
