@@ -10,8 +10,8 @@ import { isProgram } from './mcp-servers.rules.ts';
 import type { McpCheckStep } from './mcp-servers.schema.ts';
 
 export interface ServerCheckDeps {
-  readonly connections: Pick<Connections, 'apart'>;
-  /** How far authorizing a server would come. */
+  readonly connections: Pick<Connections, 'apart' | 'challenge'>;
+  /** How far authorizing a server would come. Throws McpFailure where the server does not answer. */
   readonly oauth: (row: McpServerRow, failure: McpFailure) => Promise<Omit<McpCheckStep, 'step'>>;
   readonly maxTools: number;
   readonly timeoutMs: number;
@@ -134,14 +134,18 @@ const ofProtocol = (failure: McpFailure, step: Step): Failure => {
  * what it finds is kept, and nothing that the server says is told but numbers.
  */
 export const createServerCheck = ({ connections, oauth, maxTools, timeoutMs }: ServerCheckDeps) => {
+  /** Throws McpFailure where the server does not answer. */
   const ofCredential = async (row: McpServerRow, failure: McpFailure): Promise<Failure> => {
     const { oauthEnabled, authorizationConfigurationKey: key } = settingsOf(row);
     if (oauthEnabled) return { step: 'Credential', finding: await oauth(row, failure) };
-    if (failure.kind === 'missing-credential')
+    if (failure.kind === 'missing-credential') {
+      // Nothing was sent: whether the server is there at all is asked as by somebody without a credential.
+      await connections.challenge(row, timeoutMs);
       return {
         step: 'Credential',
         finding: failed(`The configuration key ${key} has no value.`, 'Give it one: the whole Authorization header.'),
       };
+    }
     return {
       step: 'Credential',
       finding:
@@ -159,17 +163,22 @@ export const createServerCheck = ({ connections, oauth, maxTools, timeoutMs }: S
   const failureOf = async (row: McpServerRow, error: McpFailure, step: Step): Promise<Failure> => {
     if (error.cause instanceof OutboundError && error.kind === 'no-answer')
       return isProgram(settingsOf(row)) ? ofProgram(error.cause) : ofConnection(error.cause);
-    if (error.kind === 'unauthorized' || error.kind === 'missing-credential') return ofCredential(row, error);
-    return ofProtocol(error, step);
+    if (error.kind !== 'unauthorized' && error.kind !== 'missing-credential') return ofProtocol(error, step);
+    try {
+      return await ofCredential(row, error);
+    } catch (silence) {
+      if (!(silence instanceof McpFailure) || silence.kind !== 'no-answer') throw silence;
+      return failureOf(row, silence, step);
+    }
   };
 
   const toolsOf = (row: McpServerRow, entries: readonly unknown[], serverName: string | null): Finding => {
     const { tools, refused, dropped } = readListing(entries, serverName, settingsOf(row).tools, maxTools);
     const left = refused.length + dropped;
-    if (left === 0) return passed(`${tools.length} tools.`);
+    if (left === 0) return passed(tools.length === 1 ? '1 tool.' : `${tools.length} tools.`);
     return {
       outcome: 'Warning',
-      detail: `${tools.length} tools; ${refused.length} cannot be offered as they are described, ${dropped} are too many.`,
+      detail: `${tools.length === 1 ? '1 tool' : `${tools.length} tools`}; ${refused.length} cannot be offered as they are described, ${dropped} are too many.`,
       mend: '`acp mcp refresh` names those that cannot be offered; `tools.include` says which to take.',
     };
   };

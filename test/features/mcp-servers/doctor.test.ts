@@ -46,7 +46,7 @@ overHttp(
     server.answer(withTools([tool('look'), tool('bad', { inputSchema: 'none' })]));
     assert.deepEqual(
       (await check(client)).at(-1)?.detail,
-      '1 tools; 1 cannot be offered as they are described, 0 are too many.',
+      '1 tool; 1 cannot be offered as they are described, 0 are too many.',
     );
     // Nothing of it is kept.
     assert.equal((await client.mcpServers.get({ params })).body.status.state, 'Unknown');
@@ -98,6 +98,14 @@ overHttp(
       [versions.endpoint, {}, /^Protocol: It speaks no revision.*protocol: Auto/],
       [listless.endpoint, {}, /^Tools: /],
       [html.url, { oauthEnabled: true }, /^Credential: OAuth has no address.*OAuthCallbackBaseUri/],
+      // What a record lacks is not told before its server is there.
+      ...[{ authorizationConfigurationKey: 'Service:McpSecrets:nothing' }, { oauthEnabled: true }].flatMap(
+        (lacking): (readonly [string, object, RegExp])[] => [
+          ['https://nowhere.invalid/', lacking, /^Name: .*no address/],
+          ['https://127.0.0.1:1/', lacking, /^Connection: Nothing answers/],
+          [html.url.replace('http:', 'https:'), lacking, /^Tls: .*certificate/],
+        ],
+      ),
     ];
     for (const [endpoint, more, expected] of cases) {
       await save(client, endpoint, more);
@@ -131,6 +139,9 @@ overHttp('MCP-26 MCP-27 of OAuth the step that fails is told, and nothing is reg
   world.metadata = null;
   world.challenge = null;
   world.issuer.metadata = {};
+  await save(client, 'http://127.0.0.1:1/', { oauthEnabled: true });
+  assert.match(await failure(client, 'gone'), /^Connection: Nothing answers/);
+  await save(client, world.endpoint, { oauthEnabled: true });
   await authorized(client, world);
   assert.ok((await check(client)).every(({ outcome }) => outcome !== 'Failed'));
 });

@@ -1,5 +1,5 @@
 import type { McpServerRow } from '../../../db/tables/mcp.ts';
-import { McpFailure } from '../../../providers/mcp/mcp-failure.ts';
+import type { McpFailure } from '../../../providers/mcp/mcp-failure.ts';
 import { bearerChallenge } from '../../../providers/mcp/oauth/challenge.ts';
 import { discoverAuthorizationServer } from '../../../providers/mcp/oauth/metadata.ts';
 import { OAuthFailure, type OAuthReason, type OAuthStep } from '../../../providers/mcp/oauth/oauth-failure.ts';
@@ -10,7 +10,7 @@ import { oauthProblem } from './oauth-words.ts';
 
 type Finding = Omit<McpCheckStep, 'step'>;
 
-/** Why a server that wants OAuth is not authorized, and what helps. */
+/** Why a server that wants OAuth is not authorized, and what helps. Throws McpFailure where the server does not answer. */
 type OAuthReadiness = (row: McpServerRow, failure: McpFailure) => Promise<Finding>;
 
 export interface OAuthCheckDeps {
@@ -44,6 +44,8 @@ export const oauthCheck = ({ connections, web, callbackBaseUri, timeoutMs }: OAu
       : failed('Nobody has authorized this service there yet.', mend);
   };
   return async (row, failure) => {
+    // Asked before all that concerns this service alone: without a token nothing was sent so far.
+    const challenge = bearerChallenge(await connections.challenge(row, timeoutMs));
     if (callbackBaseUri === null)
       return failed(
         'OAuth has no address that people come back to.',
@@ -53,14 +55,12 @@ export const oauthCheck = ({ connections, web, callbackBaseUri, timeoutMs }: OAu
       return failed('The secret of the OAuth client has no value.', mendOf('no-client-secret', 'token'));
     const { endpoint, oauthClientId } = settingsOf(row);
     try {
-      const challenge = bearerChallenge(await connections.challenge(row, timeoutMs));
       const { server } = await discoverAuthorizationServer(web(timeoutMs), new URL(endpoint), challenge);
       if (oauthClientId === null && server.registrationEndpoint === null)
         throw new OAuthFailure('registration', 'no-client');
       return authorize(row);
     } catch (error) {
       if (error instanceof OAuthFailure) return failed(sentence(oauthProblem(error)), mendOf(error.reason, error.step));
-      if (error instanceof McpFailure) return failed('It did not say where tokens come from.', ofServer);
       throw error;
     }
   };
