@@ -36,14 +36,22 @@ export interface RemoteReferences {
   readonly tools: Pick<ToolRegistry, 'get'>;
   readonly unreachedTools?: ReadonlyMap<string, UnreachedTool>;
   readonly hasServer?: (name: string) => boolean;
+  readonly serverOfTool?: (name: string) => string | undefined;
 }
 
-const toolFindings = (content: AgentContent, { tools, unreachedTools }: RemoteReferences): Finding[] =>
+const missingTool = (name: string, { serverOfTool }: RemoteReferences): string => {
+  const server = serverOfTool?.(name);
+  return server === undefined
+    ? `There is no tool ${quoted(name)}.`
+    : `There is no tool ${quoted(name)}: the MCP server ${quoted(server)} does not answer, or does not offer it.`;
+};
+
+const toolFindings = (content: AgentContent, references: RemoteReferences): Finding[] =>
   listedTools(content).flatMap((name, index) => {
-    if (tools.get(name) !== undefined) return [];
+    if (references.tools.get(name) !== undefined) return [];
     const path = `toolNames[${index}]`;
-    const unreached = unreachedTools?.get(name);
-    if (unreached === undefined) return [error('tool-not-found', path, `There is no tool ${quoted(name)}.`)];
+    const unreached = references.unreachedTools?.get(name);
+    if (unreached === undefined) return [error('tool-not-found', path, missingTool(name, references))];
     const { server, wasListed, isSaved } = unreached;
     const message = `The MCP server ${quoted(server)}, which may have the tool ${quoted(name)}, did not answer.`;
     return [

@@ -24,7 +24,7 @@ export interface AgentVariantDeps {
   readonly source: AgentSource;
   readonly models: Pick<ExposedModels, 'content'>;
   readonly references: AgentReferences;
-  readonly remoteTools: Pick<RemoteTools, 'ready' | 'get'>;
+  readonly remoteTools: Pick<RemoteTools, 'ready' | 'get' | 'hasServer'>;
 }
 
 /** Blames the members of the change, and not the definition, for what they make invalid. */

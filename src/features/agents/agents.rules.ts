@@ -28,6 +28,8 @@ export interface AgentReferences extends SettingReferences {
   readonly tools: Pick<ToolRegistry, 'get'>;
   /** Why a tool is not known that its MCP server may well have, by name; absent where no server was asked. */
   readonly unreachedTools?: ReadonlyMap<string, UnreachedTool>;
+  /** The remote server of the tenant that a tool of this name would be of; undefined: none. */
+  readonly serverOfTool?: (name: string) => string | undefined;
   /** Whether the tenant has a remote server of this name; absent where that is not asked, as once a definition is stored. */
   readonly hasServer?: (name: string) => boolean;
   /** Model for the service's own calls; null: the agent's model. */

@@ -47,7 +47,7 @@ export interface AgentSourceDeps {
   /** Stamps of agents. */
   readonly versions: StoreEntries<string>;
   readonly skills: AgentSkills;
-  readonly remoteTools: Pick<RemoteTools, 'ready' | 'get'>;
+  readonly remoteTools: Pick<RemoteTools, 'ready' | 'get' | 'hasServer'>;
   readonly references: AgentReferences;
   /** Compiled at start; they never change. */
   readonly codeAgents: ReadonlyMap<string, CompiledAgent>;

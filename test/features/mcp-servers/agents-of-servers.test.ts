@@ -1,6 +1,8 @@
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
+import { ProblemError } from '../../../src/client/problem.ts';
 import { openApp } from '../../support/app.ts';
+import { runJson } from '../runs/run-calls.ts';
 import { connected, mcpSetup, rawServer, refresh, refused, tool, withTools } from './mcp-world.ts';
 
 test('AGENT-19 a tool of a server that does not answer is a warning without a verdict, and is saved if it was listed', async (t) => {
@@ -27,4 +29,16 @@ test('AGENT-19 a tool of a server that does not answer is a warning without a ve
   }
   assert.equal((await refused(app.client.agents.create({ body: definition('other') as never })))[0], 400);
   assert.equal((await app.client.agents.create({ body: definition('look') as never })).status, 201);
+  const why = async (): Promise<string> => {
+    const failure = await runJson(app.client, 'helper', 'Hi').catch((error: unknown) => error);
+    assert.ok(failure instanceof ProblemError);
+    assert.equal(failure.problem.code, 'agent-not-compilable');
+    return failure.problem.detail;
+  };
+  assert.match(
+    await why(),
+    /There is no tool "weather_look": the MCP server "weather" does not answer, or does not offer/,
+  );
+  await app.client.mcpServers.remove({ params: { name: 'weather' } });
+  assert.match(await why(), /There is no tool "weather_look"\.$/);
 });
