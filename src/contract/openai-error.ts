@@ -34,13 +34,20 @@ export const openAiFailure = (code: ErrorCode, message: string): OpenAiError => 
   code: openAiCode(code),
 });
 
-export const toOpenAiError = ({ code, message, details }: AcpError): OpenAiError => {
-  const [first] = details.errors ?? [];
-  const param = code === 'agent-not-found' ? 'model' : first?.path;
+const wordsOf = ({ code, message, details: { errors: [first] = [] } }: AcpError): string => {
+  // Whoever comes from another API asks for a model, and has to learn where the names are that can be used here.
+  if (code === 'agent-not-found') return `${message} The list of models has the names that there are.`;
+  // The whole body has no path, and its message stands in the error's own.
+  return first === undefined || message.includes(first.message)
+    ? message
+    : `${message} ${first.path} ${first.message}.`;
+};
+
+export const toOpenAiError = (error: AcpError): OpenAiError => {
+  const { code, details } = error;
+  const param = code === 'agent-not-found' ? 'model' : details.errors?.[0]?.path;
   return {
-    // The whole body has no path, and its message stands in the error's own.
-    message:
-      first === undefined || message.includes(first.message) ? message : `${message} ${first.path} ${first.message}.`,
+    message: wordsOf(error),
     type: typeOf(code),
     param: param === undefined || param === '' ? null : param,
     code: openAiCode(code),

@@ -54,12 +54,10 @@ export const formatValue = (name: string, value: unknown): string => {
   return JSON.stringify(value);
 };
 
-/** Member of a row by a path such as `usage.totalTokens`; undefined where the way ends early. */
-export const memberAt = (row: unknown, path: string): unknown =>
-  path
-    .split('.')
-    .reduce<unknown>(
-      (value, name) =>
-        typeof value === 'object' && value !== null ? (value as Record<string, unknown>)[name] : undefined,
-      row,
-    );
+const memberOf = (value: unknown, name: string): unknown => {
+  if (Array.isArray(value)) return value.map((item) => memberOf(item, name));
+  return typeof value === 'object' && value !== null ? (value as Record<string, unknown>)[name] : undefined;
+};
+
+/** Member of a row by a path such as `usage.totalTokens`, in a list of each of its items; undefined where the way ends early. */
+export const memberAt = (row: unknown, path: string): unknown => path.split('.').reduce<unknown>(memberOf, row);

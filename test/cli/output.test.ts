@@ -66,6 +66,17 @@ describe('tables', () => {
   ];
   const columns = ['id', 'name', 'usage.totalTokens', 'durationMs', 'error.type', 'ok'];
 
+  test('have what a member of each item of a list says, as one cell', () => {
+    const providers = [
+      { name: 'demo', models: [] },
+      { name: 'openai', models: [{ name: 'small' }, { name: 'large' }] },
+    ];
+    assert.equal(
+      renderTable(providers, ['name', 'models.name'], { style: plain }),
+      ['NAME    MODELS', 'demo    -', 'openai  small, large', ''].join('\n'),
+    );
+  });
+
   test('are aligned by cells', () => {
     assert.equal(
       renderTable(rows, columns, { style: plain }),

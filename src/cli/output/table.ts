@@ -5,11 +5,15 @@ import { fitText, padText, safeLine, textWidth } from '../../text/text-width.ts'
 const gap = 2;
 const narrowest = 6;
 
-/** `usage.totalTokens` → `TOKENS`; the `type` of an `error` keeps its parent, since its own name says too little. */
+/**
+ * `usage.totalTokens` → `TOKENS`; the `type` of an `error` keeps its parent, since its own name says too little, and the names
+ * of `models` are the models.
+ */
 const heading = (column: string): string => {
   const parts = column.split('.');
   const name = parts.at(-1) ?? '';
   const parent = parts.at(-2);
+  if (name === 'name' && parent?.endsWith('s') === true) return parent.toUpperCase();
   const words = parent !== undefined && ['type', 'name', 'id'].includes(name) ? `${parent} ${name}` : name;
   return words
     .replace(/^total(?=[A-Z])/, '')

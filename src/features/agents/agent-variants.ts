@@ -68,7 +68,12 @@ export const createAgentVariants = ({ catalog, store, source, models, references
         : { origin: 'code', content, version: 1, isModel: true };
     if (current === null) throw missingAgent(name);
     if (version !== null && current.origin === 'code')
-      throw new AcpError('replay-not-supported', `Agent "${name}" is defined in code and has no versions.`);
+      throw new AcpError(
+        'replay-not-supported',
+        content === undefined
+          ? `Agent "${name}" is defined in code and has no versions.`
+          : `"${name}" is a model, which has no versions.`,
+      );
     const stored = version === null ? null : await store.findVersion(tenantId, name, version);
     if (version !== null && stored === null) throw missingVersion(name, version);
     const agent: KnownAgent = stored === null ? current : { origin: 'database', ...stored };

@@ -21,7 +21,7 @@ export const modelOperations = defineOperations({
       'The catalog has the models that the configuration lists for a provider. Other models of it can be used all the same.',
     responses: { 200: Type.Array(ModelProviderDescriptor) },
     errors: [],
-    cli: { columns: ['name', 'displayName', 'status', 'allowed'] },
+    cli: { columns: ['name', 'displayName', 'status', 'allowed', 'models.name'] },
   },
   health: {
     ...health,

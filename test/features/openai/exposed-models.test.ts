@@ -78,6 +78,8 @@ test('OAI-9 OAI-18 exposed models are listed and called by provider and model, a
   });
 
   await t.test('a name that stands for no model is 404', async () => {
+    const told = client.chat.completions.create({ model: 'small', messages: [...hello] });
+    await assert.rejects(told, /There is no agent "small"\. The list of models has the names that there are\./);
     for (const model of ['local/other', 'nobody/small', 'LOCAL/small', 'local/', '/small', 'small', 'local/vendor'])
       await fails(
         client.chat.completions.create({ model, messages: [...hello] }),
@@ -177,7 +179,10 @@ test('OAI-9 OAI-18 exposed models are listed and called by provider and model, a
     await app.client.replays.create({ params, body: { modelId: 'small' } });
     assert.equal(simulator.lastRequest().body['model'], 'small');
     const versioned = await refusal(app.client.replays.create({ params, body: { agentVersion: 1 } }));
-    assert.equal(versioned.code, 'replay-not-supported');
+    assert.deepEqual(
+      [versioned.code, versioned.detail],
+      ['replay-not-supported', `"${large}" is a model, which has no versions.`],
+    );
     assert.ok(JSON.stringify(again).includes('Again.'));
   });
 
