@@ -7,7 +7,7 @@ export interface Statement {
   readonly parameters: readonly unknown[];
   readonly mustChange?: boolean;
   /**
-   * It changes a row as long as the lease of its writer lasts, and none after that: made the first of its unit, with
+   * It changes a row as long as its writer has the job or the run, and none after that: made the first of its unit, with
    * `mustChange`, it is a fencing token, and the unit needs no other one.
    */
   readonly isFence?: boolean;

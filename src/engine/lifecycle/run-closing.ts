@@ -83,8 +83,11 @@ const sessionStatements = (run: ActiveRun, ports: ClosingPorts, ending: Ending) 
   const given = run.plan.given?.history ?? [];
   if (session === null) return [];
   if (!sessionKeepsTurn(run, ending)) return session.release();
-  if (ending.status === 'Canceled')
-    return session.save([...given, ...interruptedMessages(run, ports)], run.summary, ports.now());
+  if (ending.status === 'Canceled') {
+    const kept = [...given, ...interruptedMessages(run, ports)];
+    // Of a run that never began there is nothing, and whoever has closed it in line has freed the session already.
+    return kept.length === 0 ? session.release() : session.save(kept, run.summary, ports.now());
+  }
   const saved = session.save([...given, ...run.messages], run.summary, ports.now());
   return 'pause' in ending ? [...saved, ...ports.pauses.opened(run, ending.pause, ports.now())] : saved;
 };

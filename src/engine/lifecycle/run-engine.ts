@@ -107,7 +107,6 @@ const execute = async (run: ActiveRun, ports: EnginePorts, children: ChildCaller
         ...steps,
       ])
       .catch((error: unknown) => {
-        // The queued row was closed by a cancel in the moment before; that of a job's run has stopped it already.
         if (error instanceof ConditionFailedError) run.stop({ kind: 'cancel', cause: 'Requested', by: null });
         else if (isJobUnstored(run, ports, error)) throw notStarted(error);
       });

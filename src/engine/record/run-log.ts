@@ -229,7 +229,7 @@ export class RunLog implements LazyUnit {
     this.#flight = null;
     if (flight === null) return;
     this.#opened.resolve();
-    if (this.#abandoned || this.#isElsewhere(flight, error)) {
+    if (this.#abandoned || this.#isElsewhere(error)) {
       this.#lose(flight, error);
       return;
     }
@@ -278,13 +278,10 @@ export class RunLog implements LazyUnit {
   }
 
   /** Whether a unit failed because others have closed the run, or execute it now. */
-  #isElsewhere({ closing }: Flight, error: unknown): boolean {
-    const { held, open, nextSequence } = this.#options;
+  #isElsewhere(error: unknown): boolean {
     if (error instanceof ConditionFailedError) {
-      const { statement } = error;
-      if (statement !== null && (statement.isFence === true || [held, open].includes(statement))) return true;
-      // The start of a job's run needs its row as it was in line, and somebody has closed it there.
-      return held !== null && closing === null && this.#storedNext === nextSequence;
+      const { held, open } = this.#options;
+      return error.statement !== null && (error.statement.isFence === true || [held, open].includes(error.statement));
     }
     // What failed before may have been written all the same, and its numbers be this log's own.
     return this.#recording && this.#storedNext > 0 && this.#ports.failureOf(error) === 'taken';

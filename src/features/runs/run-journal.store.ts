@@ -204,7 +204,8 @@ export const createRunJournal = (currency: string | null, counters: RunCounters 
         return statements;
       },
       begun(run) {
-        const [begun, ...input] = withInput(run, begin(run));
+        // Somebody who has closed the row in line has the run from then on.
+        const [begun, ...input] = withInput(run, { ...begin(run), isFence: true });
         // An attempt that begins anew finds the input of the first one.
         const once = input.map((statement) => ({ ...statement, sql: `${statement.sql} on conflict do nothing` }));
         return [...(begun === undefined ? [] : [begun]), ...once];

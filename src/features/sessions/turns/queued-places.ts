@@ -19,7 +19,7 @@ export interface QueuedPlaces {
   before(run: QueuedTurn): readonly Statement[];
   /** Frees a session that the run has, when its process is gone. */
   freed(run: Place): readonly Statement[];
-  /** Gives up the place. */
+  /** Gives up the place, and the session that a run has whose turn had come before it was closed. */
   left(run: Place): readonly Statement[];
 }
 
@@ -55,6 +55,6 @@ export const createQueuedPlaces = ({ storage, shared, now, newId }: QueuedPlaceD
     behind: (run) => made(places.behind, run),
     before: (run) => made(places.before, run),
     freed: (run) => places.free(run, now()),
-    left: (run) => places.leave(run, now()),
+    left: (run) => places.release(run, now()),
   };
 };
