@@ -5,7 +5,7 @@ import { McpFailure } from '../../providers/mcp/mcp-failure.ts';
 import type { McpSession } from '../../providers/mcp/mcp-target.ts';
 import { type Connections, settingsOf } from './connections.ts';
 import { mostListed } from './discovery.ts';
-import { readListing } from './listed-tools.ts';
+import { listingHash, readListing } from './listed-tools.ts';
 import { isProgram } from './mcp-servers.rules.ts';
 import type { McpCheckStep } from './mcp-servers.schema.ts';
 
@@ -173,13 +173,25 @@ export const createServerCheck = ({ connections, oauth, maxTools, timeoutMs }: S
   };
 
   const toolsOf = (row: McpServerRow, entries: readonly unknown[], serverName: string | null): Finding => {
-    const { tools, refused, dropped } = readListing(entries, serverName, settingsOf(row).tools, maxTools);
-    const left = refused.length + dropped;
-    if (left === 0) return passed(tools.length === 1 ? '1 tool.' : `${tools.length} tools.`);
+    const settings = settingsOf(row);
+    const listing = readListing(entries, serverName, settings.tools, maxTools);
+    const { tools, refused, dropped } = listing;
+    const count = tools.length === 1 ? '1 tool' : `${tools.length} tools`;
+    if (refused.length + dropped > 0)
+      return {
+        outcome: 'Warning',
+        detail: `${count}; ${refused.length} cannot be offered as they are described, ${dropped} are too many.`,
+        mend: '`acp mcp refresh` names those that cannot be offered; `tools.include` says which to take.',
+      };
+    if (settings.pinning !== 'Block' || row.pinned_hash === listingHash(listing)) return passed(`${count}.`);
+    const held =
+      row.pinned_hash === null
+        ? 'nothing is offered, as nobody has approved it'
+        : 'what is not as it was approved cannot be called';
     return {
       outcome: 'Warning',
-      detail: `${tools.length === 1 ? '1 tool' : `${tools.length} tools`}; ${refused.length} cannot be offered as they are described, ${dropped} are too many.`,
-      mend: '`acp mcp refresh` names those that cannot be offered; `tools.include` says which to take.',
+      detail: `${count}; ${held} (pinning: Block).`,
+      mend: `\`acp mcp refresh\`, look at \`acp mcp diff ${row.name}\`, and accept it with \`acp mcp approve ${row.name}\`.`,
     };
   };
 

@@ -55,6 +55,27 @@ overHttp(
   },
 );
 
+overHttp('MCP-26 MCP-19 tools that Block holds back are a warning, until they are approved', async (open, t) => {
+  const server = await rawServer(t, withTools([tool('look')]));
+  const { client } = await open(mcpSetup());
+  const last = async () => {
+    const { outcome, detail, mend } = (await check(client)).at(-1) ?? {};
+    return [outcome, detail, mend?.includes('`acp mcp approve weather`') ?? null];
+  };
+  const refreshed = () => client.mcpServers.refresh({ query: {} });
+  await save(client, server.endpoint, { pinning: 'Block' });
+  const unapproved = '1 tool; nothing is offered, as nobody has approved it (pinning: Block).';
+  assert.deepEqual(await last(), ['Warning', unapproved, true]);
+  await refreshed();
+  await client.mcpServers.approve({ params, body: {} });
+  assert.deepEqual(await last(), ['Passed', '1 tool.', null]);
+  server.answer(withTools([tool('look', { description: 'Another' }), tool('book')]));
+  const changed = '2 tools; what is not as it was approved cannot be called (pinning: Block).';
+  assert.deepEqual(await last(), ['Warning', changed, true]);
+  await save(client, server.endpoint, { pinning: 'Warn' });
+  assert.deepEqual(await last(), ['Passed', '2 tools.', null]);
+});
+
 overHttp(
   'MCP-26 what fails is told by its step and with what helps, and in no words of the server',
   async (open, t) => {
