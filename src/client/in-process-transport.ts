@@ -150,7 +150,7 @@ export const inProcessTransport = <Entry extends LocalEntry, Caller>(
   };
 
   return {
-    target: 'this process',
+    target: null,
     async call(call) {
       call.signal?.throwIfAborted();
       const requestId = randomUUID();

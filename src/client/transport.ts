@@ -27,8 +27,8 @@ export interface TransportReply {
 
 /** Carries calls to a service. Every failure is an AcpError, `cannot-connect` where no answer arrived. */
 export interface Transport {
-  /** Where the calls go, for messages to people. */
-  readonly target: string;
+  /** Address of the service; null: calls are answered in this process. */
+  readonly target: string | null;
   call(call: TransportCall): Promise<TransportReply>;
   close(): Promise<void>;
 }

@@ -8,10 +8,10 @@ import { globalWords, shellLine } from '../runs/next-commands.ts';
 import type { Session } from '../session.ts';
 
 /** `127.0.0.1:7070`: what tells services apart, without what all addresses share. */
-const nameOf = ({ target }: Transport, local: boolean): string =>
-  local
-    ? 'store of this folder, no service'
-    : target.replace(/^https?:\/\//, '').replace('this process', 'shared store');
+const nameOf = ({ target }: Transport, local: boolean): string => {
+  if (target !== null) return target.replace(/^https?:\/\//, '');
+  return local ? 'store of this folder, no service' : 'shared store';
+};
 
 /** What the command line says of the run that the screens were left with, and what it can be asked next. */
 const goOn = async ({ terminal, globals, print }: Session, client: Client, runId: string): Promise<void> => {
