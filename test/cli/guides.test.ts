@@ -1,9 +1,11 @@
 import assert from 'node:assert/strict';
-import { existsSync, globSync, readFileSync } from 'node:fs';
+import { existsSync, globSync, mkdtempSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
+import { tmpdir } from 'node:os';
 import { dirname, join } from 'node:path';
 import { test } from 'node:test';
 import { commandEntries } from '../../src/cli/command-host.ts';
 import { buildProgram } from '../../src/cli/program.ts';
+import { ConfigError, describeProblems, loadConfig } from '../../src/core/config/index.ts';
 
 const root = join(import.meta.dirname, '../..');
 const guides = ['README.md', 'docs/getting-started.md'];
@@ -41,6 +43,34 @@ test('every command and option that a page shows exists', () => {
         assert.ok(known.has(word.replace(/[),.;=].*$/, '')), `${page}: acp ${line}: ${word}`);
     }
   assert.ok(seen > 250, `${seen} command lines were seen`);
+});
+
+/** What a piece of a page leaves to the rest of a configuration: files, values of other keys, models of providers. */
+const leftOut = /there is no such file|has no value|expected a model that \w+ lists/;
+
+test('settings that a page shows are accepted', (t) => {
+  const folder = mkdtempSync(join(tmpdir(), 'acp-guides-'));
+  t.after(() => rmSync(folder, { recursive: true }));
+  const configPath = join(folder, 'service.yaml');
+  const problemsIn = (block: string): readonly string[] => {
+    writeFileSync(configPath, block);
+    const named = [...block.matchAll(/\$\{env:(\w+)\}/g)].map(([, name = '']) => [name, 'x'.repeat(40)]);
+    try {
+      loadConfig({ configPath, env: Object.fromEntries(named), cwd: folder });
+      return [];
+    } catch (error) {
+      if (!(error instanceof ConfigError)) throw error;
+      return error.problems.map((problem) => describeProblems([problem])).filter((text) => !leftOut.test(text));
+    }
+  };
+  let seen = 0;
+  for (const page of pages)
+    for (const [, block = ''] of readFileSync(join(root, page), 'utf8').matchAll(/^```yaml\n([\s\S]*?)^```/gm)) {
+      if (!/^(?:Host|Service):/m.test(block)) continue;
+      seen += 1;
+      assert.deepEqual(problemsIn(block), [], `${page}:\n${block}`);
+    }
+  assert.ok(seen > 15, `${seen} blocks of settings were seen`);
 });
 
 test('every page that the guides link to exists', () => {
