@@ -32,6 +32,8 @@ export interface Operation {
   /** Bodies that take more authority than that. */
   readonly raised?: readonly RaisedAuthority[];
   readonly params?: TObject;
+  /** The last parameter ends the path and may hold slashes: clients of another API send them as they are. */
+  readonly takesSlashes?: true;
   readonly query?: TObject;
   readonly headers?: TObject;
   /** A repeat under the same `Idempotency-Key`, one of the headers, gets the answer of the first request. */

@@ -19,7 +19,7 @@ import { addReferenceRoutes, referencePaths } from './reference.ts';
 import { createRequestLimit, type RequestLimitOptions } from './request-limit.ts';
 import { addFallback, addOperationRoutes, exchangeOf, type RouteOptions } from './routes.ts';
 import { createStreamHub, defaultStreamLimits, type StreamLimits } from './streams.ts';
-import { targetPath } from './target.ts';
+import { oneParameter, targetPath } from './target.ts';
 
 export interface HttpServerOptions extends Pick<CallerOptions, 'authenticate'> {
   readonly dispatch: Dispatch;
@@ -80,6 +80,7 @@ const createApp = (
   limits: ConnectionLimits,
   log: Logger,
   envelopeOf: EnvelopeOf,
+  openEnded: readonly string[],
 ): { app: FastifyInstance; node: NodeServer } => {
   const bare = { cors: null, clientAddress: null, envelopeOf };
   let node: NodeServer | undefined;
@@ -94,6 +95,7 @@ const createApp = (
     logger: false,
     genReqId: () => newId(),
     exposeHeadRoutes: false,
+    ...(openEnded.length === 0 ? {} : { rewriteUrl: ({ url = '/' }: IncomingMessage) => oneParameter(url, openEnded) }),
     clientErrorHandler: answerClientError,
     frameworkErrors: (_error, request, reply) => {
       reply.hijack();
@@ -125,7 +127,10 @@ export const createHttpServer = (options: HttpServerOptions): HttpServer => {
   const offered = dispatch.entries.filter(offers);
   // A door that is closed is not there: nothing below it answers in its words.
   const envelopeOf = envelopesOf(offered, prefix);
-  const { app, node } = createApp(limits, options.log, envelopeOf);
+  const openEnded = offered.flatMap(({ operation: { path, takesSlashes } }) =>
+    takesSlashes === true ? [prefix + path.slice(0, path.lastIndexOf('{'))] : [],
+  );
+  const { app, node } = createApp(limits, options.log, envelopeOf, openEnded);
   const telemetry = options.metrics?.telemetry ?? noTelemetry();
   const limit = requestLimit === null ? null : createRequestLimit(requestLimit);
   const routes: RouteOptions = {

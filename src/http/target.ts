@@ -7,6 +7,15 @@ export const targetPath = (url: string): string => {
   return query === -1 ? target : target.slice(0, query);
 };
 
+/** The target with the slashes of a last parameter encoded, as the router takes it; `starts` are what stands before such ones. */
+export const oneParameter = (url: string, starts: readonly string[]): string => {
+  const start = starts.find((candidate) => url.startsWith(candidate));
+  if (start === undefined) return url;
+  const query = url.indexOf('?');
+  const end = query === -1 ? url.length : query;
+  return start + url.slice(start.length, end).replaceAll('/', '%2F') + url.slice(end);
+};
+
 const decode = (text: string): string => {
   try {
     return decodeURIComponent(text.replaceAll('+', ' '));

@@ -34,6 +34,8 @@ export const openAiModelOperations = defineOperations({
     summary: 'OpenAI API: show one agent as a model',
     description: 'An agent that the tenant does not have is `model_not_found`.',
     params: Type.Object({ model: Type.String() }),
+    // The official client for Python does not encode the slash of `provider/model`.
+    takesSlashes: true,
     responses: { 200: OpenAiModel },
     errors: ['agent-not-found'],
   },

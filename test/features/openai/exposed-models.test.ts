@@ -6,7 +6,7 @@ import { pattern, secret } from '../guards/guard-world.ts';
 import { saveQuota } from '../quotas/quota-calls.ts';
 import { calls, conversation, offeredTools, says } from '../runs/chat-requests.ts';
 import { refusal, runJson } from '../runs/run-calls.ts';
-import { helperSetup, officialClient } from './openai-client.ts';
+import { helperSetup, officialClient, token } from './openai-client.ts';
 
 const hello = [{ role: 'user', content: 'Hello' }] as const;
 const price = { InputCostPerMillionTokens: 1, OutputCostPerMillionTokens: 2 };
@@ -75,6 +75,23 @@ test('OAI-9 OAI-18 exposed models are listed and called by provider and model, a
       ['helper'],
     );
     assert.equal((await refusal(app.client.agents.get({ params: { name: large } }))).code, 'agent-not-found');
+  });
+
+  await t.test('a client that leaves slashes of a name as they are is told of the model, too', async () => {
+    const shown = async (path: string, method = 'GET') => {
+      const answer = await fetch(`${app.url}/v1/models/${path}`, {
+        method,
+        headers: { authorization: `Bearer ${token}` },
+      });
+      const { id, error } = (await answer.json()) as { id?: string; error?: { code: string } };
+      return [answer.status, id ?? error?.code];
+    };
+    for (const path of [large, encodeURIComponent(large), `${large}?a=b/c`, large.replace('/', '%2F')])
+      assert.deepEqual(await shown(path), [200, large], path);
+    for (const path of ['local/other', 'local/small/', 'local//small', '/'])
+      assert.deepEqual(await shown(path), [404, 'model_not_found'], path);
+    assert.deepEqual(await shown(large, 'DELETE'), [405, 'method_not_allowed']);
+    assert.deepEqual(await shown(''), [404, 'unknown_url']);
   });
 
   await t.test('a name that stands for no model is 404', async () => {
