@@ -4,7 +4,15 @@ import { callOperation } from '../client/client.ts';
 import type { ApiTable, Operation } from '../contract/operation.ts';
 import { isRecord } from '../contract/record.ts';
 import { safeLine } from '../text/text-width.ts';
-import { type CommandHost, collect, commandGroup, covers, type Invocation, toNumber } from './command-host.ts';
+import {
+  type CommandHost,
+  collect,
+  commandGroup,
+  covers,
+  type Invocation,
+  splitPair,
+  toNumber,
+} from './command-host.ts';
 import { readBody } from './files/read-body.ts';
 import type { Terminal } from './output/terminal.ts';
 
@@ -17,6 +25,7 @@ export interface Shape {
   readonly description?: string;
   readonly items?: Shape;
   readonly properties?: Readonly<Record<string, Shape>>;
+  readonly patternProperties?: Readonly<Record<string, Shape>>;
 }
 
 type Part = 'query' | 'headers' | 'body';
@@ -51,7 +60,19 @@ const describe = (shape: Shape): string =>
 
 const asIs = (value: unknown): unknown => value;
 
-/** The option of a scalar, or of a list of scalars; null for what only a file can give. */
+/** `name=value` as often as there are names; a name that is given again counts as it was given last. */
+const toMap =
+  (flag: string) =>
+  (pairs: unknown): unknown =>
+    Object.fromEntries((pairs as readonly string[]).map((pair) => splitPair(pair, `${flag} takes name=value`)));
+
+/** What the values of a map are; undefined: it is none, or none of texts. */
+const textsOf = ({ patternProperties, properties }: Shape): Shape | undefined => {
+  const [values] = properties === undefined ? Object.values(patternProperties ?? {}) : [];
+  return values !== undefined && (values.enum !== undefined || typesOf(values).includes('string')) ? values : undefined;
+};
+
+/** The option of a scalar, of a list of scalars, or of a map of texts; null for what only a file can give. */
 const memberOption = (part: Part, member: string, shape: Shape, taken: ReadonlySet<string>): MemberOption | null => {
   const name = taken.has(kebab(member)) ? `${part}-${kebab(member)}` : kebab(member);
   const flag = `--${name}`;
@@ -70,6 +91,11 @@ const memberOption = (part: Part, member: string, shape: Shape, taken: ReadonlyS
       collect,
     );
     return { part, member, option, read: asIs };
+  }
+  const texts = textsOf(shape);
+  if (texts !== undefined) {
+    const text = `${describe({ ...texts, ...shape })} (repeatable)`.trim();
+    return { part, member, option: new Option(`${flag} <name=value>`, text).argParser(collect), read: toMap(flag) };
   }
   if (!isScalar(shape)) return null;
   const isNumber = type === 'integer' || type === 'number';
