@@ -48,9 +48,18 @@ export interface Owner {
   readonly token: string | undefined;
 }
 
+/** Variables and files that the service has need not be there for whoever asks it. */
+const serviceHint =
+  'A service that runs is asked without this configuration: name it with --url, and give its token by ACP_TOKEN or --token-file.';
+
+const hinted = (error: unknown): never => {
+  if (error instanceof Error && error.name === 'ConfigError') throw Object.assign(error, { hint: serviceHint });
+  throw error;
+};
+
 /** The serving process that owns the configured store, or null when there is none and the store may be opened here. */
 const findOwner = async (target: Target): Promise<Owner | null> => {
-  const config = await readConfig(target);
+  const config = await readConfig(target).catch(hinted);
   const { Provider } = config.values.Service.Persistence;
   if (Provider === 'Memory')
     throw new AcpError('cannot-connect', 'A memory store exists only inside the process that serves it.');

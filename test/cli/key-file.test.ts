@@ -113,3 +113,19 @@ test('serve says when callers without a credential are administrators, and only 
     /^warn {2}access .*none, and nobody is served without one: make a key with `acp keys create`$/m,
   );
 });
+
+test('commands that lack what only the service has are told how to ask it all the same', async (t) => {
+  const folder = createFolder(t);
+  folder.write('service.yaml', `Service: { Providers: { OpenAI: { ApiKey: "\${env:KEY_OF_THE_SERVICE}" } } }\n`);
+  const env = { KEY_OF_THE_SERVICE: 'secret' };
+  const { url } = await folder.serve(['--set', 'Service:Providers:OpenAI:ApiKey=secret', ...anyPort]);
+  assert.equal((await folder.acp(['agents', 'list'], { env })).code, 0);
+  const lacking = await folder.acp(['agents', 'list']);
+  assert.equal(lacking.code, 2);
+  assert.match(
+    lacking.stderr,
+    /variable KEY_OF_THE_SERVICE is not set\nhint: A service that runs is asked .* --url, .* ACP_TOKEN/,
+  );
+  assert.equal((await folder.acp(['agents', 'list', '--url', url])).code, 0, 'the address stands for itself');
+  assert.doesNotMatch((await folder.acp(['config'])).stderr, /hint/, 'where the configuration itself is meant');
+});

@@ -68,6 +68,7 @@ const describe = (error: AcpError, problem: Problem, style: Style): string => {
 
 interface StartProblems {
   report?(): string;
+  readonly hint?: string;
   readonly problems?: readonly { readonly key?: string | null; readonly field?: string; readonly message: string }[];
 }
 
@@ -95,7 +96,8 @@ const startReport = (error: Error & StartProblems): ErrorReport => {
   const errors = error.problems?.map(({ key, field, message }) => ({ path: key ?? field ?? '', message })) ?? [];
   const [summary = error.message] = error.message.split('\n', 1);
   const refusal = new AcpError('validation-failed', summary.replace(/:$/, ''), { details: { errors } });
-  return reportOf(refusal, (style) => `${style.red('error:')} ${safeText(text)}`);
+  const hint = error.hint === undefined ? '' : `\nhint: ${error.hint}`;
+  return reportOf(refusal, (style) => `${style.red('error:')} ${safeText(text)}${style.dim(hint)}`);
 };
 
 /** An address that cannot be taken; its class belongs to the server, which light commands do not load. */

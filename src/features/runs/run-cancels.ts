@@ -100,11 +100,16 @@ export const createRunCancels = (deps: RunCancelDeps) => {
       await store.dropClosed(at - closedStayMs);
       return 'asked';
     },
-    /** Tells the process that has a run in line that it was closed from here. */
+    /** Tells the process that has a run in line that it was closed from here, which it finds out by itself later on. */
     async tellClosed(runId: string, by: string | null): Promise<void> {
       if (!deps.shared) return;
-      await store.ask({ run_id: runId, cause: 'Requested', requested_by: by, requested_at: storeClock.now() });
-      announcements.announce('cancel', runId);
+      try {
+        await store.ask({ run_id: runId, cause: 'Requested', requested_by: by, requested_at: storeClock.now() });
+        announcements.announce('cancel', runId);
+      } catch (error) {
+        // The run is canceled all the same, and whoever asked for that is told so.
+        log.error({ runId, error }, 'The process of a canceled run could not be told');
+      }
     },
     /** Whether somebody has asked for the end of the run. */
     isAsked: async (runId: string): Promise<boolean> => deps.shared && (await store.of([runId])).length > 0,
