@@ -34,8 +34,11 @@ export const openAiFailure = (code: ErrorCode, message: string): OpenAiError => 
   code: openAiCode(code),
 });
 
+/** Results of calls are items of the input here. */
+const ownPath = (path: string): string => (/^toolResults\b/.test(path) ? 'input' : path);
+
 export const toOpenAiError = ({ code, message, details }: AcpError): OpenAiError => {
-  const [first] = details.errors ?? [];
+  const [first] = (details.errors ?? []).map((error) => ({ ...error, path: ownPath(error.path) }));
   const param = code === 'agent-not-found' ? 'model' : first?.path;
   return {
     // The whole body has no path, and its message stands in the error's own.
