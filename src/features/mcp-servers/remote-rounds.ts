@@ -52,7 +52,7 @@ const begun = ({ endpoint }: RemoteCall): Kept => ({ endpoint, rounds: 0, reques
 export const callInRounds = async (remote: RemoteCall): Promise<Result> => {
   const { client, session, server, endpoint, call, params } = remote;
   const isStateless = session.generation === 'Stateless';
-  const mayAsk = call.mayAsk === true && isStateless;
+  const mayAsk = call.mayAsk === true;
   const options = {
     ...remote.options,
     capabilities: {

@@ -336,3 +336,17 @@ overHttp(
     );
   },
 );
+
+overHttp('A2A-23 of a message whose second file is refused the first one is not kept either', async (open) => {
+  const app = await openA2A(open);
+  const script = Buffer.from('MZ\u0090\u0000 a program').toString('base64');
+  const parts = [{ text: 'Look' }, { raw: png }, { raw: script }];
+  const said = message('', { parts });
+  assert.equal((await refusalOf(app, 'SendMessage', { message: said }))[0], -32005);
+  assert.deepEqual((await app.client.attachments.list({})).body, []);
+  assert.equal((await result(app, 'ListTasks', {})).totalSize, 0);
+  // Nor does the id of what was refused stand for anything.
+  const { task } = await result(app, 'SendMessage', { message: { ...said, parts: parts.slice(0, 2) } });
+  assert.equal(task.status.state, 'TASK_STATE_COMPLETED');
+  assert.equal((await app.client.attachments.list({})).body.length, 1);
+});

@@ -204,3 +204,32 @@ overHttp('MCP-55 RUN-39 SEC-23 a task that the host refuses its caller is none',
   denied.clear();
   resultOf(await stateless(app, 'tasks/cancel', { taskId }, declared));
 });
+
+overHttp('MCP-52 of a session that is not the caller’s own here it learns nothing', async (open) => {
+  const app = await openMcp(open, {
+    agents: [{ name: 'helper' }, { name: 'other' }],
+    host: { McpServer: { Agents: ['helper', 'other'] } },
+  });
+  const [ann, ben] = [await keyFor(app, 'ann'), await keyFor(app, 'ben')];
+  const say = (name: string, sessionId: string, token: string) =>
+    stateless(app, 'tools/call', { name, arguments: { message: 'Hi', sessionId } }, { token });
+  resultOf(await say('helper', 'talk', ann));
+  await app.client.runs.start({
+    params: { name: 'helper' },
+    body: { message: 'Hi', sessionId: 'native', stream: false },
+  });
+  const told = async (name: string, sessionId: string, token: string) => {
+    const { status, body } = await say(name, sessionId, token);
+    return [status, body.error?.code, body.error?.message.replace(sessionId, 'ID')];
+  };
+  const expected = [400, -32602, 'Session "ID" is not one that you have opened here.'];
+  for (const [name, sessionId, token] of [
+    ['helper', 'talk', ben],
+    ['other', 'talk', ben],
+    ['other', 'talk', ann],
+    ['helper', 'native', ann],
+    ['other', 'native', ann],
+  ] as const)
+    assert.deepEqual(await told(name, sessionId, token), expected, `${name} ${sessionId}`);
+  resultOf(await say('helper', 'talk', ann));
+});

@@ -1,6 +1,6 @@
 import assert from 'node:assert/strict';
-import { forEachHttpService } from '../../support/app.ts';
-import { errorOf, openMcp, post, resultOf, stateless, statelessRequest } from './mcp-world.ts';
+import { forEachHttpService, overHttp } from '../../support/app.ts';
+import { errorOf, keyFor, openMcp, post, resultOf, stateless, statelessRequest } from './mcp-world.ts';
 
 const meta = {
   'io.modelcontextprotocol/protocolVersion': '2026-07-28',
@@ -118,6 +118,15 @@ forEachHttpService('MCP-49 origins, types and sizes are refused by HTTP, before 
   assert.equal(await status({ origin: 'https://evil.example' }), 403);
   assert.equal(await status({ origin: 'null' }), 403);
   assert.equal(await status({ origin: new URL(app.url).origin }), 200);
+  // A page that has somebody's credential is no other page for that.
+  const authorization = `Bearer ${await keyFor(app, 'ada')}`;
+  for (const [origin, expected] of [
+    ['https://evil.example', 403],
+    ['null', 403],
+    ['https://tools.example', 200],
+    [new URL(app.url).origin, 200],
+  ] as const)
+    assert.equal(await status({ authorization, origin }), expected, origin);
   assert.equal(await status({ 'content-type': 'text/plain' }), 415);
   assert.equal(await status({ accept: 'text/event-stream' }), 406);
   assert.equal(await status({ accept: 'application/json;q=0, text/event-stream' }), 406);
@@ -127,5 +136,22 @@ forEachHttpService('MCP-49 origins, types and sizes are refused by HTTP, before 
   for (const method of ['GET', 'DELETE']) {
     const response = await fetch(`${app.url}/mcp`, { method });
     assert.deepEqual([response.status, response.headers.get('allow')], [405, 'POST'], method);
+  }
+});
+
+overHttp('MCP-49 behind a proxy the own origin is that of the address that it is reached at', async (open) => {
+  const token = 'token-of-this-service-0123456789';
+  const app = await openMcp(open, {
+    token,
+    host: { AllowRemoteAccess: true, AuthToken: token, McpServer: { Agents: ['helper'] } },
+  });
+  const { body, headers } = statelessRequest('server/discover');
+  for (const [origin, expected] of [
+    ['https://acp.example', 200],
+    ['https://acp.example.evil.test', 403],
+    ['https://evil.test', 403],
+  ] as const) {
+    const more = { origin, 'x-forwarded-host': 'acp.example' };
+    assert.equal((await post(app, body, { token, headers: { ...headers, ...more } })).status, expected, origin);
   }
 });

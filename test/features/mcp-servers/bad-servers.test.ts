@@ -156,6 +156,39 @@ forEachDoor('MCP-41 a call whose stream breaks off is not made again', async (op
   assert.equal((await get(app.client)).status.state, 'Connected');
 });
 
+forEachDoor(
+  'MCP-37 MCP-41 a call is sent again only where it was refused for how it was spoken, and once',
+  async (open, t) => {
+    const how: { status: number; times: number } = { status: 500, times: 0 };
+    const server = await rawServer(t, (asked) => {
+      if (asked.method !== 'tools/call') return withTools([tool('look')])(asked);
+      how.times += 1;
+      return { raw: (response) => response.writeHead(how.status).end() };
+    });
+    const app = await open(mcpSetup({ script: callsTool('weather_look') }));
+    await connected(app.client, server.endpoint, { requiresApproval: false });
+    await app.createAgent({ name: 'helper', toolNames: ['weather_look'] });
+    for (const [status, times] of [
+      [500, 1],
+      [502, 1],
+      [503, 1],
+      [429, 1],
+      [403, 1],
+      [302, 1],
+      [404, 2],
+      [405, 2],
+    ] as const) {
+      Object.assign(how, { status, times: 0 });
+      assert.match(
+        (await runJson(app.client, 'helper', 'Hi')).output ?? '',
+        /^Tool failed: weather answered/,
+        `${status}`,
+      );
+      assert.equal(how.times, times, String(status));
+    }
+  },
+);
+
 forEachDoor('MCP-20 what is hidden in a description or a result is written out', async (open, t) => {
   const app = await open(mcpSetup({ script: callsTool('weather_look') }));
   const server = await rawServer(

@@ -342,6 +342,26 @@ forEachServiceInFile(
 );
 
 forEachServiceInFile(
+  'MCP-38 MCP-39 a server that speaks with a handshake by now is given no answer, and is no one that asks',
+  async (open, t) => {
+    const server = await rawServer(t, asks({ who: question() }, { requestState: state }));
+    const app = await open(mcpSetup({ script }));
+    await helped(app, server);
+    const asked = await ask(app);
+    server.answer((one) => {
+      if (one.method === 'notifications/initialized') return { raw: (response) => response.writeHead(202).end() };
+      if (one.method !== 'initialize') return asks({ who: question() })(one);
+      return { protocolVersion: '2025-11-25', capabilities: { tools: {} }, serverInfo: { name: 'old', version: '1' } };
+    });
+    await connected(app.client, server.endpoint, { ...unasked, protocol: 'Handshake' });
+    const { output } = await answer(app, asked.clientToolCalls[0]?.callId ?? '', { action: 'decline' });
+    assert.equal(output, 'Tool failed: weather is not the server any more that has asked');
+    assert.equal(callsTo(server).length, 1);
+    assert.equal((await ask(app, 's2')).output, 'Tool failed: weather gave no valid answer');
+  },
+);
+
+forEachServiceInFile(
   'MCP-38 APPR-1 what a person has approved is not asked about again, and an approval beside a question waits its turn',
   async (open, t) => {
     const server = await rawServer(t, (asked) => {

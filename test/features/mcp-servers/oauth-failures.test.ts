@@ -30,6 +30,9 @@ overHttp('MCP-27 metadata that lie, loop or lack what is needed are refused', as
     'an address in the clear': ({ issuer }) => {
       issuer.metadata = { token_endpoint: 'http://tokens.example.com/' };
     },
+    'an address with a password': ({ issuer }) => {
+      issuer.metadata = { token_endpoint: `${issuer.issuer.replace('://', '://ann:secret@')}/token` };
+    },
     'a script for a browser': ({ issuer }) => {
       issuer.metadata = { authorization_endpoint: 'javascript:alert(1)' };
     },

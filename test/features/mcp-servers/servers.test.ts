@@ -1,7 +1,19 @@
 import assert from 'node:assert/strict';
-import { forEachService } from '../../support/app.ts';
+import { forEachDurableService, forEachService } from '../../support/app.ts';
 import { trail } from '../../support/audit-chain.ts';
-import { connected, get, mcpKey, mcpSetup, rawServer, refresh, refused, save, tool, withTools } from './mcp-world.ts';
+import {
+  type Asked,
+  connected,
+  get,
+  mcpKey,
+  mcpSetup,
+  rawServer,
+  refresh,
+  refused,
+  save,
+  tool,
+  withTools,
+} from './mcp-world.ts';
 
 const endpoint = 'https://mcp.example.com/mcp';
 
@@ -112,7 +124,11 @@ forEachService('MCP-6 a credential is one, and is not sent in the clear', async 
     await refused(save(client, endpoint, { authorizationConfigurationKey: mcpKey, oauthEnabled: true })),
     [400, 'validation-failed'],
   );
-  for (const credential of [{ authorizationConfigurationKey: mcpKey }, { oauthEnabled: true }]) {
+  for (const credential of [
+    { authorizationConfigurationKey: mcpKey },
+    { oauthEnabled: true },
+    { oauthClientSecretConfigurationKey: mcpKey },
+  ]) {
     assert.deepEqual(await refused(save(client, 'http://mcp.example.com/', credential)), [400, 'validation-failed']);
     assert.deepEqual(await refused(save(client, 'http://10.0.0.1/', credential)), [400, 'validation-failed']);
   }
@@ -223,3 +239,39 @@ forEachService(
     assert.deepEqual((await client.tools.list()).body, []);
   },
 );
+
+forEachDurableService(
+  'MCP-5 a key that may not be named any more is not used, though it was saved',
+  async (open, t) => {
+    const server = await rawServer(t, withTools([tool('look')]));
+    const app = await open(mcpSetup());
+    await connected(app.client, server.endpoint, { authorizationConfigurationKey: mcpKey });
+    assert.equal((await get(app.client)).status.state, 'Connected');
+    await app.close();
+    const asked = server.asked.length;
+    const later = await open({
+      ...mcpSetup({
+        service: {
+          Egress: { AllowPrivateNetworkTargets: true },
+          McpSecrets: { weather: 'Bearer s3cret-of-the-weather' },
+          Mcp: { AllowedConfigurationPrefix: 'Service:OtherSecrets:' },
+        },
+      }),
+      folder: app.folder,
+    });
+    assert.equal((await refresh(later.client)).servers[0]?.state, 'MissingCredential');
+    assert.equal(server.asked.length, asked);
+  },
+);
+
+forEachService('MCP-12 MCP-22 a server that has no tools is not asked for them', async (open, t) => {
+  const server = await rawServer(t, ({ method }) =>
+    method === 'server/discover'
+      ? { resultType: 'complete', supportedVersions: ['2026-07-28'], capabilities: { prompts: {} } }
+      : withTools([tool('look')])({ method } as Asked),
+  );
+  const app = await open(mcpSetup());
+  const { servers } = await connected(app.client, server.endpoint);
+  assert.deepEqual([servers[0]?.state, servers[0]?.toolCount], ['Connected', 0]);
+  assert.ok(server.asked.every(({ method }) => method !== 'tools/list'));
+});

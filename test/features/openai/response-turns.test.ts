@@ -108,8 +108,13 @@ forEachHttpService(
     assert.deepEqual([ended.length, response.status], [1, 'completed']);
     const answer = (...ids: string[]) =>
       respond(app, { conversation: 'talk', input: ids.map((id) => output(id, 'sunny')) });
-    assert.deepEqual(codeOf(await answer('c1')), [400, 'tool_results_missing']);
-    assert.deepEqual(codeOf(await answer('c1', 'c2', 'c3')), [400, 'tool_call_unknown']);
+    for (const [ids, code] of [
+      [['c1'], 'tool_results_missing'],
+      [['c1', 'c2', 'c3'], 'tool_call_unknown'],
+    ] as const) {
+      const { status, body } = await answer(...ids);
+      assert.deepEqual([status, body.error.code, body.error.param], [400, code, 'input']);
+    }
     assert.equal((await answer('c3', 'c1')).status, 200);
   },
 );
