@@ -94,8 +94,8 @@ export interface RunPlan {
    * caller has the conversation and goes on with another one.
    */
   readonly asksNobody: boolean;
-  /** Written with the row of the run, or not at all. */
-  readonly opening: readonly Statement[];
+  /** Written with the row of the run, or not at all; told what is left of the plan once guards have seen it. */
+  readonly opening: readonly ((plan: RunPlan) => Statement)[];
   /** The closed run whose turn this one goes on with. */
   readonly continuedFromRunId: string | null;
   /** Where the tree counts against quotas while runs are not recorded; null: it has a row, or is not counted. */

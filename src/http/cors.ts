@@ -9,6 +9,9 @@ const requestHeaders = [
   'Prefer',
   'Last-Event-ID',
 ];
+/** What clients of other protocols send beside those, on every request: of OpenAI's API, MCP and A2A. */
+const foreignHeader = /^(?:x-stainless|openai|mcp|a2a|x-a2a)-[a-z0-9-]{1,64}$/i;
+const mostForeign = 32;
 const exposedHeaders = [
   'Location',
   'Content-Location',
@@ -20,7 +23,19 @@ const exposedHeaders = [
   'RateLimit-Policy',
   'ETag',
   'X-Acp-Warning',
+  'X-Request-Id',
+  'X-Should-Retry',
+  'Retry-After-Ms',
+  'MCP-Protocol-Version',
+  'A2A-Version',
+  'A2A-Extensions',
 ];
+
+const foreignIn = ({ headers }: IncomingMessage): string[] =>
+  (headers['access-control-request-headers'] ?? '')
+    .split(',', mostForeign)
+    .map((name) => name.trim())
+    .filter((name) => foreignHeader.test(name));
 
 export type Cors = NonNullable<ReturnType<typeof createCors>>;
 
@@ -42,9 +57,9 @@ export const createCors = (allowedOrigins: readonly string[]) => {
     fieldsFor: ({ headers }: IncomingMessage) =>
       headers.origin === undefined ? null : (byOrigin.get(headers.origin) ?? null),
     /** Further fields of the answer to a preflight on a path with these methods. */
-    preflightFields: (methods: readonly string[]) => ({
+    preflightFields: (request: IncomingMessage, methods: readonly string[]) => ({
       'access-control-allow-methods': methods.join(', '),
-      'access-control-allow-headers': requestHeaders.join(', '),
+      'access-control-allow-headers': [...requestHeaders, ...foreignIn(request)].join(', '),
       'access-control-max-age': '600',
     }),
   };

@@ -7,7 +7,7 @@ import type { ClientAddress } from '../core/caller/client-address.ts';
 import type { AskingCaller, IncomingCall, ReceivedInput, RequiredAuthority } from '../core/caller/incoming-call.ts';
 import type { Caller } from '../core/context.ts';
 import type { OperationEntry } from '../core/dispatch.ts';
-import { parseJsonBody, requireJsonType } from '../core/documents/json-body.ts';
+import { parseJsonBody, requireJsonType, requirePlain } from '../core/documents/json-body.ts';
 import type { Telemetry } from '../core/telemetry/telemetry.ts';
 import type { TraceParent } from '../core/telemetry/trace-context.ts';
 import type { Exchange, HeaderFields } from './answer.ts';
@@ -115,6 +115,7 @@ class ReceivedRequest implements ReceivedInput {
   readonly receivedAt: number;
   readonly #route: Route;
   readonly #contentType: string | undefined;
+  readonly #contentEncoding: string | undefined;
   readonly #bytes: Uint8Array | null;
 
   constructor(route: Route, { raw, params }: FastifyRequest, bytes: Uint8Array | null, receivedAt: number) {
@@ -124,12 +125,14 @@ class ReceivedRequest implements ReceivedInput {
     this.receivedAt = receivedAt;
     this.#route = route;
     this.#contentType = raw.headers['content-type'];
+    this.#contentEncoding = raw.headers['content-encoding'];
     this.#bytes = bytes;
   }
 
   body(): unknown {
     if (this.#bytes !== null && this.#bytes.byteLength > 0) {
       requireJsonType(this.#contentType);
+      requirePlain(this.#contentEncoding);
       return parseJsonBody(this.#bytes);
     }
     if (this.#bytes === null || !this.#route.bodyRequired) return undefined;

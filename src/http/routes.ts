@@ -192,7 +192,7 @@ export const addFallback = (
       return;
     }
     if (options.cors !== null && exchange.headers !== null && isPreflight(request.raw))
-      sendEmpty(exchange, 204, options.cors.preflightFields(methods));
+      sendEmpty(exchange, 204, options.cors.preflightFields(request.raw, methods));
     else {
       const error = new AcpError('method-not-allowed', `This path takes ${methods.join(', ')}.`);
       sendProblem(exchange, error, options.log, { allow: methods.join(', ') });

@@ -237,6 +237,23 @@ test('SEC-47 a listed origin is echoed on every answer, and its preflight needs 
   assert.equal(preflight.headers.get('access-control-max-age'), '600');
 });
 
+test('SEC-47 a page of a listed origin may send and read what clients of other protocols do', async (t) => {
+  const { url } = await startServer(t, {}, { allowedOrigins: [origin] });
+  const ask = async (names: string) => {
+    const headers = { origin, 'access-control-request-method': 'GET', 'access-control-request-headers': names };
+    const preflight = await fetch(`${url}/api/items`, { method: 'OPTIONS', headers });
+    return (preflight.headers.get('access-control-allow-headers') ?? '').split(', ').slice(7);
+  };
+  const known = ['x-stainless-lang', 'OpenAI-Organization', 'mcp-protocol-version', 'a2a-extensions'];
+  assert.deepEqual(await ask(`authorization, ${known.join(',')}`), known);
+  assert.deepEqual(await ask('x-forwarded-for, x-real-ip, cookie, openai-, x-stainless-a b, *'), []);
+  assert.equal((await ask(Array.from({ length: 100 }, (_, at) => `mcp-${at}`).join())).length, 32);
+  const answer = await fetch(`${url}/api/items`, { headers: { origin } });
+  const exposed = answer.headers.get('access-control-expose-headers') ?? '';
+  for (const name of ['X-Request-Id', 'X-Should-Retry', 'Retry-After-Ms', 'MCP-Protocol-Version', 'A2A-Version'])
+    assert.ok(exposed.split(', ').includes(name), name);
+});
+
 test('SEC-48 an unlisted origin gets no CORS header, and the request is handled as usual', async (t) => {
   const { url } = await startServer(t, {}, { allowedOrigins: [origin] });
   for (const foreign of ['https://evil.example', `${origin}.evil.example`, 'null']) {

@@ -65,6 +65,11 @@ export const parseJsonBody = (bytes: Uint8Array, maxValues = mostValues): unknow
 
 const jsonType = /^application\/json[ \t]*(?:;[ \t]*charset="?utf-8"?[ \t]*)?$/i;
 
+export const requirePlain = (contentEncoding: string | undefined): void => {
+  if (contentEncoding !== undefined && !/^identity$/i.test(contentEncoding))
+    throw new AcpError('unsupported-media-type', 'The body must not be compressed.');
+};
+
 export const requireJsonType = (contentType: string | undefined): void => {
   if (contentType === undefined || !jsonType.test(contentType))
     throw new AcpError('unsupported-media-type', 'The body must be application/json.');

@@ -88,6 +88,7 @@ const execute = async (run: ActiveRun, ports: EnginePorts, children: ChildCaller
     if (loading !== null) await loading;
     const guarded = ports.guards === null ? null : await guardedStart(run, ports.guards);
     const { resume } = run.plan;
+    const opening = run.plan.opening.map((statement) => statement(run.plan));
     const message = messageOf(run, ports);
     const input = [...(resume?.messages ?? []), ...(message === null ? [] : [message])];
     run.messages.push(...(resume === null ? input : resume.messages));
@@ -103,7 +104,7 @@ const execute = async (run: ActiveRun, ports: EnginePorts, children: ChildCaller
       .write([
         ...(begun === null ? [] : [begun]),
         ...(exists ? ports.journal.begun(row) : ports.journal.opened(row)),
-        ...run.plan.opening,
+        ...opening,
         ...steps,
       ])
       .catch((error: unknown) => {

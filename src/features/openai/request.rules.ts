@@ -80,6 +80,15 @@ export const parametersIn = (metadata: Metadata): Record<string, string> | null 
     : Object.fromEntries(given.map(([key, value]) => [key.slice(parameterPrefix.length), value]));
 };
 
+/** The metadata with these values of parameters in place of those that were sent. */
+export const withParameters = (metadata: Metadata, values: Readonly<Record<string, string>>): Metadata =>
+  Object.fromEntries(
+    Object.entries(metadata).map(([key, value]) => {
+      const name = key.startsWith(parameterPrefix) ? key.slice(parameterPrefix.length) : null;
+      return [key, name !== null && Object.hasOwn(values, name) ? (values[name] ?? value) : value];
+    }),
+  );
+
 /** The agent that a request names; `exists` is asked only where the metadata could name another one. */
 export const agentNamed = async (
   { model, metadata }: SharedRequest,

@@ -98,6 +98,9 @@ export class ResponseEvents implements FrameTranslator {
       case 'client-tool.requested':
         this.#requested(membersOf(frame));
         return;
+      case 'structured-response.repair-attempted':
+        this.#takeBack();
+        return;
       default:
         this.#end(frame);
     }
@@ -165,6 +168,11 @@ export class ResponseEvents implements FrameTranslator {
     this.#emit('response.output_text.done', { ...this.#place(message), text, logprobs: [] });
     this.#emit('response.content_part.done', { ...this.#place(message), part });
     this.#done(message.index, { type: 'message', id: message.id, role: 'assistant', status, content: [part] });
+  }
+
+  /** An answer that was not accepted is none. It is asked for again only where nothing has been sent, or is kept, of it. */
+  #takeBack(): void {
+    if (this.#output.at(-1)?.type === 'message') this.#output.pop();
   }
 
   #invoking({ toolCallId, toolName, source, arguments: args }: RunEventMembers): void {

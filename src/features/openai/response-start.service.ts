@@ -2,6 +2,7 @@ import { AcpError, invalidField } from '../../contract/errors.ts';
 import { sessionIdPattern } from '../../contract/schema.ts';
 import type { CallContext, Handlers } from '../../core/context.ts';
 import type { OpenAiResponseRow } from '../../db/tables/openai.ts';
+import type { RunPlan } from '../../engine/active-run.ts';
 import type { CompiledAgent } from '../../engine/compiled-agent.ts';
 import type { AskedSettings, ChatMessage, GivenContext } from '../../engine/context/index.ts';
 import { isModelName } from '../agents/index.ts';
@@ -21,6 +22,7 @@ import {
   refuseToolChoice,
   refuseUnsupported,
   tokenLimit,
+  withParameters,
 } from './request.rules.ts';
 import { inTermsOf } from './request-names.ts';
 import { answeredBehind, atItems, unknownCall } from './response-answers.ts';
@@ -31,7 +33,7 @@ import type { ResponseSource, ResponseSources } from './response-sources.ts';
 import type { responseOperations } from './responses.operations.ts';
 import type { ResponseRequest } from './responses.schema.ts';
 import type { ResponseStore } from './responses.store.ts';
-import { translated } from './run-frames.ts';
+import { begunLater, translated } from './run-frames.ts';
 
 export interface ResponseStartDeps {
   readonly launch: Pick<Launch, 'enter'>;
@@ -138,7 +140,11 @@ export const responseStart = (deps: ResponseStartDeps): Pick<Handlers<typeof res
     let forked: string | null = null;
     let row: OpenAiResponseRow | null = null;
 
-    const rowOf = (runId: string, ownerId: string | null): OpenAiResponseRow => ({
+    const rowOf = (
+      runId: string,
+      ownerId: string | null,
+      metadata: Record<string, string> = asked.metadata,
+    ): OpenAiResponseRow => ({
       tenant_id: tenantId,
       id: responseIdOf(runId),
       run_id: runId,
@@ -147,7 +153,7 @@ export const responseStart = (deps: ResponseStartDeps): Pick<Handlers<typeof res
       previous_response_id: source?.row.id ?? null,
       owner_id: ownerId,
       agent_name: asked.agentName,
-      metadata: JSON.stringify(asked.metadata),
+      metadata: JSON.stringify(metadata),
       settings: JSON.stringify(agent === null ? {} : effectiveSettings(agent)),
       created_at: deps.now(),
     });
@@ -168,12 +174,18 @@ export const responseStart = (deps: ResponseStartDeps): Pick<Handlers<typeof res
           return agent;
         },
         async parts(runId) {
-          row = rowOf(runId, entrance.ownerId);
-          const session = isKept ? row.session_id : null;
+          const id = responseIdOf(runId);
+          const session = isKept ? (conversationId ?? id) : null;
           if (isKept && source !== null) {
-            await sources.fork(source, row.id);
-            forked = row.id;
+            await sources.fork(source, id);
+            forked = id;
           }
+          /** Kept as guards have left what the model reads of it. */
+          const opened = ({ agent: shown, parameters: values }: RunPlan) => {
+            agent = shown;
+            row = rowOf(runId, entrance.ownerId, withParameters(asked.metadata, values));
+            return deps.store.opened(row);
+          };
           const { before, behind } = isKept || source === null ? nothingBefore : unkeptBefore(source, input, runId);
           const turn = await given(context, { ...input, history: [...behind, ...input.history] }, session, runId);
           const history = [...before, ...turn.history];
@@ -188,7 +200,7 @@ export const responseStart = (deps: ResponseStartDeps): Pick<Handlers<typeof res
             },
             given: givenOf(history, input.instructions),
             asked: settings,
-            opening: isKept ? [deps.store.opened(row)] : [],
+            opening: isKept ? [opened] : [],
           };
         },
       },
@@ -205,9 +217,15 @@ export const responseStart = (deps: ResponseStartDeps): Pick<Handlers<typeof res
 
     if (isStreaming) {
       const { run, stream } = await answers.streamed(context, entrance, query.onDisconnect).catch(undo);
-      const events = eventsFor(run.id);
       telemetry.streams(context, 'invoke_agent', run, responseIdOf(run.id), conversationId);
-      return { status: 200, stream: translated(stream, events), headers: { 'X-Run-Id': run.id } };
+      return {
+        status: 200,
+        stream: translated(
+          stream,
+          begunLater(() => eventsFor(run.id)),
+        ),
+        headers: { 'X-Run-Id': run.id },
+      };
     }
     const answer = async () => {
       let events: ResponseEvents | null = null;

@@ -37,6 +37,17 @@ export interface FrameTranslator {
   frames(frame: Frame): readonly Frame[];
 }
 
+/** A translator that is made for the first frame: what it has to know is known once the run has begun. */
+export const begunLater = (make: () => FrameTranslator): FrameTranslator => {
+  let made: FrameTranslator | undefined;
+  return {
+    frames(frame) {
+      made ??= make();
+      return made.frames(frame);
+    },
+  };
+};
+
 /** The frames of a run as another API sends them: made as they come, and kept nowhere. */
 export const translated = (source: FrameSource, translator: FrameTranslator): FrameSource => ({
   subscribe: (onFrames, onEnd, drained) =>

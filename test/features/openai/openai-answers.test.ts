@@ -221,3 +221,21 @@ overHttp('OAI-18 models are ordered by name, with their owner and the second in 
   assert.ok(Number.isInteger(data[2].created) && age >= 0 && age < 3600);
   for (const model of data) assert.deepEqual((await send(app, `/models/${model.id}`)).body, model);
 });
+
+overHttp('OAI-30 an answer that was asked for again is no item of the response', async (open) => {
+  const app = await open(
+    helperSetup({
+      service: { StructuredResponse: { Enabled: true, MaxRepairAttempts: 1 } },
+      tools: [],
+      agents: [{ name: 'helper', model: local }],
+    }),
+  );
+  app.simulator.enqueue(says('It is four.'), says('{"sum":4}'));
+  const format = { text: { format: { type: 'json_object' } } };
+  const { body } = await respond(app, { store: false, ...format });
+  assert.deepEqual(
+    body.output.map(({ content }: Body) => content[0].text),
+    ['{"sum":4}'],
+  );
+  assert.equal(app.simulator.requests.length, 2);
+});

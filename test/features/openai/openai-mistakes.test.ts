@@ -1,4 +1,5 @@
 import assert from 'node:assert/strict';
+import { gzipSync } from 'node:zlib';
 import { overHttp } from '../../support/app.ts';
 import { calls, conversation, says } from '../runs/chat-requests.ts';
 import { helperSetup, token } from './openai-client.ts';
@@ -191,6 +192,28 @@ overHttp('OAI-29 OAI-31 results of a chain are complete and come once, whether i
         [409, 'tool_call_answered', 'input[0].call_id'],
       );
   }
+});
+
+overHttp('OAI-2 a compressed body is told that it is', async (open) => {
+  const app = await open(helperSetup());
+  const body = gzipSync(JSON.stringify({ model: 'helper', messages: [user('Hello')] }));
+  const ask = (encoding: string, sent: Uint8Array | string) =>
+    fetch(`${app.url}/v1/chat/completions`, {
+      method: 'POST',
+      headers: {
+        authorization: `Bearer ${token}`,
+        'content-type': 'application/json',
+        'content-encoding': encoding,
+      },
+      body: sent,
+    });
+  const packed = await ask('gzip', body);
+  const { error } = (await packed.json()) as { error: Json };
+  assert.deepEqual(
+    [packed.status, error['code'], error['message']],
+    [415, 'unsupported_media_type', 'The body must not be compressed.'],
+  );
+  assert.equal((await ask('identity', JSON.stringify({ model: 'helper', messages: [user('Hello')] }))).status, 200);
 });
 
 overHttp('OAI-21 OAI-25 a number beyond all numbers fails no run, wherever it stands', async (open) => {

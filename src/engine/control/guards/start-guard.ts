@@ -1,6 +1,7 @@
 import type { Json } from '../../../contract/schema.ts';
 import type { CompiledAgent } from '../../compiled-agent.ts';
 import type {
+  AskedSettings,
   AttachmentContent,
   AttachmentReference,
   ChatMessage,
@@ -11,6 +12,7 @@ import type {
   ReadResource,
   TurnResume,
 } from '../../context/index.ts';
+import { guardedAsked, shownWith } from './asked-guard.ts';
 import type { GuardSource } from './content-guard.ts';
 import type { ContentGuards, GuardFinding } from './guard-port.ts';
 import { checkedJson } from './json-texts.ts';
@@ -28,7 +30,7 @@ import {
 
 /** What a run starts with. */
 type StartPlan = GuardedRun['plan'] & {
-  readonly agent: Pick<CompiledAgent, 'resolveParameters'>;
+  readonly agent: Pick<CompiledAgent, 'resolveParameters' | 'modelTools'>;
   readonly message: string | null;
   readonly documents: readonly { readonly name: string; readonly content: string }[];
   readonly attachments: readonly AttachmentReference[];
@@ -36,6 +38,7 @@ type StartPlan = GuardedRun['plan'] & {
   readonly resume: TurnResume | null;
   readonly given: GivenContext | null;
   readonly resources: readonly ReadResource[] | null;
+  readonly asked: AskedSettings | null;
 };
 
 /** A run whose plan can still be replaced by what the guards leave of it. */
@@ -49,7 +52,8 @@ export interface GuardedStart {
   readonly block: Block | null;
 }
 
-type Pass = (text: string, place: TextPlace) => Promise<string>;
+/** `isPart`: it is part of a text that was inspected already, and what is found in it has been told. */
+type Pass = (text: string, place: TextPlace, isPart?: true) => Promise<string>;
 
 const user: TextPlace = { source: 'UserMessage' };
 const document: TextPlace = { source: 'Document', mediaType: 'text/plain' };
@@ -177,6 +181,16 @@ const guardedDocuments = <D extends { readonly name: string; readonly content: s
     content: await pass(one.content, document),
   }));
 
+/** What its caller decided of the agent, and the agent as it is with that. */
+const guardedDecisions = async <P extends StartPlan>(plan: P, pass: Pass): Promise<Pick<P, 'asked' | 'agent'>> => {
+  if (plan.asked === null) return { asked: null, agent: plan.agent };
+  const asked = await guardedAsked(plan.asked, {
+    whole: (text) => pass(text, user),
+    part: (text) => pass(text, user, true),
+  });
+  return { asked, agent: shownWith(plan.agent, asked) };
+};
+
 const guardedPlan = async <P extends StartPlan>(plan: P, pass: Pass): Promise<P> => {
   const message = plan.message === null ? null : await pass(plan.message, user);
   const documents = await guardedDocuments(plan.documents, pass);
@@ -192,6 +206,7 @@ const guardedPlan = async <P extends StartPlan>(plan: P, pass: Pass): Promise<P>
     given: plan.given === null ? null : await guardedGiven(plan.given, pass),
     resources: plan.resources === null ? null : await guardedDocuments(plan.resources, pass),
     resume: isFirst && plan.resume !== null ? await guardedResume(plan.resume, pass) : plan.resume,
+    ...(await guardedDecisions(plan, pass)),
   };
 };
 
@@ -207,10 +222,10 @@ export const guardedStart = async <P extends StartPlan>(
   if (guards === null) return null;
   const masks: { source: GuardSource; findings: readonly GuardFinding[] }[] = [];
   let block = null as Block | null;
-  const plan = await guardedPlan(run.plan, async (text, place) => {
+  const plan = await guardedPlan(run.plan, async (text, place, isPart) => {
     if (block !== null || text === '') return text;
     const inspected = await inspectText(run, guards, text, place);
-    if (inspected.masks.length > 0) masks.push({ source: place.source, findings: inspected.masks });
+    if (inspected.masks.length > 0 && isPart !== true) masks.push({ source: place.source, findings: inspected.masks });
     if (inspected.block !== null) block = { source: place.source, finding: inspected.block };
     return inspected.text;
   });

@@ -94,7 +94,7 @@ export interface LaunchRequest {
   /** Of a request of another API, once its run has an id. */
   readonly given?: GivenContext | null;
   readonly asked?: AskedSettings | null;
-  readonly opening?: readonly Statement[];
+  readonly opening?: RunPlan['opening'];
 }
 
 /** A request whose caller may start the run, and whose the run will be. */
