@@ -108,12 +108,12 @@ forEachHttpService(
     assert.deepEqual([ended.length, response.status], [1, 'completed']);
     const answer = (...ids: string[]) =>
       respond(app, { conversation: 'talk', input: ids.map((id) => output(id, 'sunny')) });
-    for (const [ids, code] of [
-      [['c1'], 'tool_results_missing'],
-      [['c1', 'c2', 'c3'], 'tool_call_unknown'],
+    for (const [ids, code, param] of [
+      [['c1'], 'tool_results_missing', 'input'],
+      [['c1', 'c2', 'c3'], 'tool_call_unknown', 'input[1].call_id'],
     ] as const) {
       const { status, body } = await answer(...ids);
-      assert.deepEqual([status, body.error.code, body.error.param], [400, code, 'input']);
+      assert.deepEqual([status, body.error.code, body.error.param], [400, code, param]);
     }
     assert.equal((await answer('c3', 'c1')).status, 200);
   },
