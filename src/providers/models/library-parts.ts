@@ -8,6 +8,7 @@ import type {
 } from '@ai-sdk/provider';
 import { isNestedTooDeep } from '../../core/documents/json-depth.ts';
 import { contentFiltered, MalformedAnswerError, unfinished } from './call-failure.ts';
+import { calledName, callIdOf } from './call-names.ts';
 import { hostedBy } from './hosted-parts.ts';
 import type {
   ModelFinish,
@@ -159,7 +160,7 @@ export class LibraryParts {
   #call({ toolCallId, toolName, input, providerMetadata }: LanguageModelV4ToolCall): ModelToolCall {
     this.#hasToolCalls = true;
     const metadata = providerMetadata === undefined ? undefined : { providerMetadata };
-    return { type: 'tool-call', toolCallId, toolName, input, ...metadata };
+    return { type: 'tool-call', toolCallId: callIdOf(toolCallId), toolName: calledName(toolName), input, ...metadata };
   }
 
   #hostedCall(part: LanguageModelV4ToolCall): ModelHostedCall {

@@ -1,8 +1,8 @@
 import assert from 'node:assert/strict';
 import { gzipSync } from 'node:zlib';
-import { overHttp } from '../../support/app.ts';
+import { forEachHttpService, overHttp } from '../../support/app.ts';
 import { calls, conversation, says } from '../runs/chat-requests.ts';
-import { helperSetup, token } from './openai-client.ts';
+import { helperSetup, local, token } from './openai-client.ts';
 import { type Answer, chat, type Json, respond, send } from './openai-wire.ts';
 
 /* What programs get wrong in a request, or send in forms that few of them do: each mistake is named where it stands. */
@@ -242,4 +242,26 @@ overHttp('OAI-21 OAI-25 a number beyond all numbers fails no run, wherever it st
   }
   simulator.enqueue(calls('weather', { city: `${'9'.repeat(400)} and 1e400` }));
   assert.equal((await chat(app, { seed: 1.5e300 })).status, 200, 'digits of a text are no number');
+});
+
+forEachHttpService('OAI-31 a call whose id no store could give back has one of its own', async (open) => {
+  const names = { local, anthropic: { provider: 'anthropic', model: 'claude-sonnet-4-5' } };
+  const agents = Object.entries(names).map(([name, model]) => ({ name, model, toolNames: ['weather'] }));
+  const app = await open(helperSetup({ agents }));
+  const { simulator } = app;
+  for (const model of Object.keys(names))
+    for (const id of ['call\u0000', 'call\ud800']) {
+      simulator.enqueue(
+        { answer: { toolCalls: [{ id: 'c1', name: `nothing${id}`, arguments: '{}' }] } },
+        calls('weather', { city: 'Rome' }, id),
+        says('Sunny.'),
+      );
+      const { body } = await respond(app, { model });
+      const callId = body.output.at(-1).call_id;
+      assert.match(callId, /^call_[0-9a-f-]{36}$/);
+      const answer = await respond(app, { model, previous_response_id: body.id, input: [output(callId, 'sunny')] });
+      assert.deepEqual([answer.status, answer.body.status], [200, 'completed'], answer.text);
+      const { body: runs } = await app.client.runs.list();
+      assert.deepEqual([...new Set(runs.map(({ status }) => status))].sort(), ['AwaitingInput', 'Completed']);
+    }
 });

@@ -1,6 +1,6 @@
-import { randomUUID } from 'node:crypto';
 import type { SharedV4ProviderMetadata } from '@ai-sdk/provider';
 import { MalformedAnswerError } from '../call-failure.ts';
+import { calledName, callIdOf } from '../call-names.ts';
 import type { ModelToolCall } from '../model-provider.ts';
 
 /** A `tool_calls` entry of a chunk. Everything is optional, and servers differ in what they repeat. */
@@ -80,14 +80,14 @@ export class ToolCallAssembly {
   #part(call: OpenCall, used: Set<string>): ModelToolCall {
     if (call.name === '') throw new MalformedAnswerError('A tool call has no name');
     // Results are matched by id, so a missing or repeated one is replaced.
-    const toolCallId = call.id === '' || used.has(call.id) ? `call_${randomUUID()}` : call.id;
+    const toolCallId = callIdOf(used.has(call.id) ? '' : call.id);
     used.add(toolCallId);
     const metadata: SharedV4ProviderMetadata | null =
       call.signature === null ? null : { [this.#namespace]: { thoughtSignature: call.signature } };
     return {
       type: 'tool-call',
       toolCallId,
-      toolName: call.name,
+      toolName: calledName(call.name),
       input: call.input,
       ...(metadata !== null && { providerMetadata: metadata }),
     };
