@@ -8,8 +8,10 @@ import { type EmbeddingServiceDeps, embeddingService } from './embeddings.servic
 import { createGivenMessages } from './given-messages.ts';
 import { createGivenFiles, type GivenFileDeps } from './given-parts.ts';
 import type { ItemRules } from './items.ts';
+import { createKeptResponses, type KeptResponseDeps } from './kept-responses.ts';
 import { type ModelServiceDeps, modelService } from './models.service.ts';
 import { createOpenAiTelemetry } from './openai-telemetry.ts';
+import { createResponseReferences } from './response-references.ts';
 import { createResponseSources } from './response-sources.ts';
 import { responseStart } from './response-start.service.ts';
 import { type ResponseServiceDeps, responseService } from './responses.service.ts';
@@ -20,7 +22,8 @@ export interface OpenAiDeps
     Omit<EmbeddingServiceDeps, 'telemetry'>,
     Pick<ModelServiceDeps, 'agents' | 'exposed'>,
     Pick<ConversationServiceDeps, 'authorization'>,
-    Omit<ResponseServiceDeps, 'store' | 'items' | 'sessions'> {
+    Omit<ResponseServiceDeps, 'kept' | 'items' | 'sessions'>,
+    Omit<KeptResponseDeps, 'store' | 'sessions'> {
   readonly config: Config;
   readonly storage: Storage;
   readonly sessions: Pick<SessionsFeature, 'store' | 'access' | 'remove' | 'fork'>;
@@ -37,12 +40,15 @@ export const openAiFeature = (deps: OpenAiDeps) => {
   const { storage, sessions } = deps;
   const { Host, Service } = deps.config;
   const store = storage.stores(responseStore);
+  const items = { runsOnClient: deps.runsOnClient, serverOf: deps.serverOf };
+  const kept = createKeptResponses({ ...deps, store });
   const base = {
     ...deps,
     store,
+    kept,
     given: createGivenMessages({ ...deps, files: createGivenFiles(deps.files) }),
     telemetry: createOpenAiTelemetry(deps.telemetry),
-    items: { runsOnClient: deps.runsOnClient, serverOf: deps.serverOf },
+    items,
   };
   return {
     models: modelService({ agents: deps.agents, exposed: deps.exposed, startedAt: deps.now() }),
@@ -53,6 +59,7 @@ export const openAiFeature = (deps: OpenAiDeps) => {
       ...responseStart({
         ...base,
         sources: createResponseSources({ store, sessions }),
+        referred: createResponseReferences({ kept, items }),
         conversations: Host.OpenAi.Conversations,
         recordingEnabled: Service.RunRecording.Enabled,
         async removeFork(tenantId, sessionId) {

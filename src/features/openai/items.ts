@@ -8,11 +8,25 @@ import type { Item } from './responses.schema.ts';
 
 export const hexOf = (uuid: string): string => uuid.replaceAll('-', '');
 
-export const messageItemId = (messageId: string): string => `msg_${hexOf(messageId)}`;
+/**
+ * Ids of items begin with the run that they are of, by which a reference to one is found. What no run has said has its own
+ * number alone.
+ */
+const ofRun = (runId: string | null): string => (runId === null ? '' : hexOf(runId));
+
+const ownItem = /^(?:msg|fc|fco|mcp)_([0-9a-f]{32})[0-9a-f]{32}$/;
+
+/** The run that an item is of, as its response has it in its id; null: it is no item of a run. */
+export const runOfItem = (itemId: string): string | null => ownItem.exec(itemId)?.[1] ?? null;
+
+export const messageItemId = (runId: string | null, messageId: string): string =>
+  `msg_${ofRun(runId)}${hexOf(messageId)}`;
 
 /** Stable for a call of a run, of which models repeat the ids. */
-const callItemId = (kind: 'fc' | 'mcp' | 'fco', runId: string, callId: string, nth: number): string =>
-  `${kind}_${createHash('sha256').update(`${runId}\n${callId}\n${nth}`).digest('hex').slice(0, 32)}`;
+const callItemId = (kind: 'fc' | 'mcp' | 'fco', runId: string, callId: string, nth: number): string => {
+  const own = createHash('sha256').update(`${runId}\n${callId}\n${nth}`).digest('hex').slice(0, 32);
+  return `${kind}_${ofRun(runId)}${own}`;
+};
 
 /** Ids of the items of calls, in the order in which a run has made them. */
 export const callItemIds = () => {
@@ -47,9 +61,9 @@ const userPart = (part: ContentPart): unknown[] => {
 
 type ToolResult = Extract<ContentPart, { type: 'ToolResult' }>;
 
-const saidItem = ({ messageId, interrupted }: ChatMessage, text: string): Item => ({
+const saidItem = ({ runId, messageId, interrupted }: ChatMessage, text: string): Item => ({
   type: 'message',
-  id: messageItemId(messageId),
+  id: messageItemId(runId, messageId),
   role: 'assistant',
   status: interrupted ? 'incomplete' : 'completed',
   content: [outputText(text)],
@@ -158,7 +172,9 @@ export const itemsOf = (
     const content = message.contents.flatMap(userPart);
     if (content.length === 0) return [];
     const role = message.role === 'System' ? 'system' : 'user';
-    return [{ type: 'message', id: messageItemId(message.messageId), role, status: 'completed', content }];
+    return [
+      { type: 'message', id: messageItemId(message.runId, message.messageId), role, status: 'completed', content },
+    ];
   });
 };
 

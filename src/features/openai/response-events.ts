@@ -129,7 +129,7 @@ export class ResponseEvents implements FrameTranslator {
   }
 
   #open(id: string): OpenMessage {
-    const item = messageItemId(id);
+    const item = messageItemId(this.#runId, id);
     const index = this.#add({ type: 'message', id: item, role: 'assistant', status: 'in_progress', content: [] });
     const message = { index, id: item, text: '', held: 0 };
     this.#message = message;

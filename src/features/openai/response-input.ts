@@ -67,12 +67,7 @@ class Reader {
     if (type === 'message') this.#message(item, path);
     else if (type === 'function_call') this.#call(item, path);
     else if (type === 'function_call_output') this.#output(item, path);
-    else if (type === 'item_reference')
-      throw invalidField(
-        `${path}.type`,
-        'is not offered: send the item itself, or what is new with conversation or previous_response_id',
-      );
-    else throw invalidField(`${path}.type`, 'must be message, function_call or function_call_output');
+    else throw invalidField(`${path}.type`, 'must be message, function_call, function_call_output or item_reference');
   }
 
   #message({ role, content }: InputItem, path: string): void {
@@ -122,7 +117,10 @@ const besideAnswers = (given: readonly GivenMessage[]): GivenMessage[] => {
   return [{ role: 'User', text: parts.map(({ text }) => text).join('\n'), files: parts.flatMap(({ files }) => files) }];
 };
 
-export const responseInput = ({ input, instructions }: ResponseRequest): ResponseInput => {
+export const responseInput = (
+  input: ResponseRequest['input'] | undefined,
+  instructions: ResponseRequest['instructions'] | undefined,
+): ResponseInput => {
   const reader = new Reader();
   if (typeof instructions === 'string') reader.instructions.push(instructions);
   if (typeof input === 'string') reader.given.push({ role: 'User', text: input, files: [] });

@@ -29,6 +29,7 @@ import { answeredBehind, atItems, unknownCall } from './response-answers.ts';
 import { ResponseEvents } from './response-events.ts';
 import { effectiveSettings, headOf } from './response-head.ts';
 import { type ResponseInput, responseInput } from './response-input.ts';
+import type { ResponseReferences } from './response-references.ts';
 import type { ResponseSource, ResponseSources } from './response-sources.ts';
 import type { responseOperations } from './responses.operations.ts';
 import type { ResponseRequest } from './responses.schema.ts';
@@ -43,6 +44,7 @@ export interface ResponseStartDeps {
   readonly agentExists: (tenantId: string, name: string) => Promise<boolean>;
   readonly store: Pick<ResponseStore, 'opened'>;
   readonly sources: ResponseSources;
+  readonly referred: ResponseReferences;
   /** False: conversations are refused. */
   readonly conversations: boolean;
   readonly recordingEnabled: boolean;
@@ -99,7 +101,7 @@ export const responseStart = (deps: ResponseStartDeps): Pick<Handlers<typeof res
   const askedOf = async (context: CallContext, body: ResponseRequest): Promise<Asked> => {
     refuseUnsupported(body);
     const metadata = checkedMetadata(body.metadata);
-    const input = responseInput(body);
+    const input = responseInput(await deps.referred(context, body.input), body.instructions);
     const adjustment: Adjustment = {
       maxTokens: tokenLimit({ max_output_tokens: body.max_output_tokens }),
       format: formatOf(body.text?.format, 'text.format'),

@@ -17,7 +17,8 @@ export type InputPart = Static<typeof InputPart>;
 
 export const InputItem = open(
   {
-    type: maybe(Type.String({ description: '`message`, `function_call` or `function_call_output`' })),
+    type: maybe(Type.String({ description: '`message`, `function_call`, `function_call_output` or `item_reference`' })),
+    id: maybe(Type.String({ description: 'Of an `item_reference`: an item of a response that is kept' })),
     role: maybe(Type.String()),
     content: maybe(Type.Union([Type.String(), Type.Array(InputPart)])),
     call_id: maybe(Type.String()),

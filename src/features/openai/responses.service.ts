@@ -5,22 +5,18 @@ import type { RunAuthorization } from '../../core/caller/run-authorization.ts';
 import type { CallContext, Handlers } from '../../core/context.ts';
 import type { OpenAiResponseRow } from '../../db/tables/openai.ts';
 import type { RunRow } from '../../db/tables.ts';
-import type { ChatMessage } from '../../engine/context/index.ts';
-import { decodePack } from '../../engine/record/index.ts';
 import type { AuditLog } from '../audit/index.ts';
-import type { RunAccess, RunRecords } from '../runs/index.ts';
 import type { SessionsFeature } from '../sessions/index.ts';
 import { type ItemRules, itemPage, itemRulesOf, itemsOf } from './items.ts';
+import { type KeptResponses, responseNotFound } from './kept-responses.ts';
 import { ResponseEvents } from './response-events.ts';
 import { headOf } from './response-head.ts';
 import type { responseOperations } from './responses.operations.ts';
-import { type ResponseStore, responseStore } from './responses.store.ts';
+import { responseStore } from './responses.store.ts';
 
 export interface ResponseServiceDeps {
-  readonly store: ResponseStore;
-  readonly access: Pick<RunAccess, 'find'>;
+  readonly kept: KeptResponses;
   readonly authorization: RunAuthorization;
-  readonly records: Pick<RunRecords, 'packs' | 'recordedInput'>;
   readonly runEvents: (tenantId: string, runId: string) => FrameSource;
   /** Asks for the end of a run; throws `run-finished` for one that is over. */
   readonly cancelRun: (context: CallContext, runId: string) => Promise<void>;
@@ -28,14 +24,6 @@ export interface ResponseServiceDeps {
   readonly audit: Pick<AuditLog, 'change'>;
   readonly items: ItemRules;
 }
-
-interface Found {
-  readonly row: OpenAiResponseRow;
-  readonly run: RunRow;
-}
-
-// Rows read at once, as other readers of a log do.
-const packsPerRead = 64;
 
 /** Events up to this number are left out. */
 const after = (source: FrameSource, events: ResponseEvents, last: number): FrameSource => ({
@@ -56,22 +44,8 @@ const after = (source: FrameSource, events: ResponseEvents, last: number): Frame
 const isOpen = ({ status }: RunRow): boolean => status === 'Queued' || status === 'Running';
 
 export const responseService = (deps: ResponseServiceDeps): Omit<Handlers<typeof responseOperations>, 'create'> => {
-  const { store, access, records, sessions } = deps;
-
-  const notFound = (id: string): AcpError => new AcpError('response-not-found', `Response "${id}" was not found.`);
-
-  /** With its run, which says who may see it, and what else is asked of it. */
-  const find = async (context: CallContext, id: string, action?: 'Cancel' | 'Delete'): Promise<Found> => {
-    const row = await store.get(context.tenantId, id);
-    if (row === undefined) throw notFound(id);
-    try {
-      const run = await access.find(context, row.run_id);
-      if (action !== undefined) await access.find(context, row.run_id, action);
-      return { row, run };
-    } catch (error) {
-      throw error instanceof AcpError && error.code === 'run-not-found' ? notFound(id) : error;
-    }
-  };
+  const { kept, sessions } = deps;
+  const { find, eventsOf, inputOf } = kept;
 
   /** A session of its own goes with it, as that of a conversation never does. */
   const mayDeleteSession = (context: CallContext, row: OpenAiResponseRow): Promise<boolean> | true =>
@@ -82,29 +56,6 @@ export const responseService = (deps: ResponseServiceDeps): Omit<Handlers<typeof
       sessionId: row.id,
       agentName: row.agent_name,
     });
-
-  /** What the log has said so far. */
-  const eventsOf = async ({ row, run }: Found): Promise<ResponseEvents> => {
-    const events = new ResponseEvents(run.id, headOf(row));
-    for (let next = 0; ; ) {
-      const packs = await records.packs(row.tenant_id, run.id, next, packsPerRead);
-      for (const pack of packs) {
-        for (const frame of decodePack(run.id, pack.firstSequence, pack.events, next)) events.frames(frame);
-        next = pack.lastSequence + 1;
-      }
-      if (packs.length < packsPerRead) return events;
-    }
-  };
-
-  const inputOf = async ({ row, run }: Found): Promise<readonly ChatMessage[]> => {
-    const session = await sessions.store.get(row.tenant_id, row.session_id);
-    const kept = session === undefined ? [] : await sessions.store.messages(session);
-    const first = kept.find(({ runId }) => runId === run.id);
-    // Results that the turn went on with come first, in a message of their own.
-    const results = first?.role === 'Tool' ? [first] : [];
-    const recorded = await records.recordedInput(row.tenant_id, run.id);
-    return [...results, ...(recorded?.messages ?? [])];
-  };
 
   return {
     async get(context, { params, query }) {
@@ -129,7 +80,7 @@ export const responseService = (deps: ResponseServiceDeps): Omit<Handlers<typeof
     },
     async remove(context, { params }) {
       const { row, run } = await find(context, params.responseId, 'Delete');
-      if (!(await mayDeleteSession(context, row))) throw notFound(row.id);
+      if (!(await mayDeleteSession(context, row))) throw responseNotFound(row.id);
       if (isOpen(run))
         throw new AcpError(
           'run-not-finished',
@@ -141,7 +92,7 @@ export const responseService = (deps: ResponseServiceDeps): Omit<Handlers<typeof
         if (end === 'busy') throw new AcpError('session-busy', `The session of response "${row.id}" is in use.`);
       }
       await deps.audit.change(context, async (stores, tell) => {
-        if (!(await stores(responseStore).remove(row.tenant_id, row.id))) throw notFound(row.id);
+        if (!(await stores(responseStore).remove(row.tenant_id, row.id))) throw responseNotFound(row.id);
         tell({ id: row.id, before: { id: row.id, runId: row.run_id, agentName: row.agent_name }, after: null });
       });
       return ok({ id: row.id, object: 'response', deleted: true });

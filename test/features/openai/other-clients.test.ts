@@ -113,19 +113,18 @@ forEachHttpService(
 );
 
 forEachHttpService(
-  'OAI-25 OAI-29 @ai-sdk/openai goes on with what was said beside a call, if it keeps the conversation itself',
+  'OAI-25 OAI-29 @ai-sdk/openai keeps a conversation itself, by references to what is kept here and without',
   async (open) => {
     const app = await open(helperSetup());
     const { simulator } = app;
-    const messages: ModelMessage[] = [{ role: 'user', content: 'Weather in Rome?' }];
-    const ask = async (store: boolean) => {
+    const ask = async (messages: ModelMessage[], options: { store?: boolean }) => {
       const { text, steps } = await generateText({
-        model: providerOf(app).responses('helper'),
+        model: providerOf(app)('helper'),
         messages,
         tools: { weather },
         stopWhen: ({ steps: done }) => done.length === 3,
         maxRetries: 0,
-        providerOptions: { openai: { store } },
+        providerOptions: { openai: options },
       });
       messages.push(...steps.flatMap(({ response }) => response.messages));
       return text;
@@ -134,22 +133,30 @@ forEachHttpService(
       { id: 'c1', name: 'weather', arguments: '{"city":"Rome"}' },
       { id: 'c2', name: 'add', arguments: '{}' },
     ];
-    simulator.enqueue({ answer: { text: ['Let me look.'], toolCalls: looks } }, says('Sunny.'), says('Rome.'));
-    assert.equal(await ask(false), 'Sunny.');
-    messages.push({ role: 'user', content: 'Where?' });
-    assert.equal(await ask(false), 'Rome.');
-    assert.deepEqual(conversation(simulator.lastRequest()).slice(1), [
-      'user: Weather in Rome?',
-      'assistant: Let me look. weather()',
-      'tool: sunny in Rome',
-      'assistant: Sunny.',
-      'user: Where?',
-    ]);
-    messages.push({ role: 'user', content: 'And now?' });
-    await assert.rejects(ask(true), (error: unknown) => {
-      assert.ok(APICallError.isInstance(error) && error.statusCode === 400);
-      assert.match(error.message, /^input\[\d\]\.type is not offered: send the item itself/);
-      return true;
-    });
+    // What it does by itself comes first.
+    for (const options of [{}, { store: false }]) {
+      const messages: ModelMessage[] = [{ role: 'user', content: 'Weather in Rome?' }];
+      simulator.enqueue({ answer: { text: ['Let me look.'], toolCalls: looks } }, says('Sunny.'), says('Rome.'));
+      assert.equal(await ask(messages, options), 'Sunny.');
+      messages.push({ role: 'user', content: 'Where?' });
+      assert.equal(await ask(messages, options), 'Rome.');
+      assert.deepEqual(conversation(simulator.lastRequest()).slice(1), [
+        'user: Weather in Rome?',
+        'assistant: Let me look. weather()',
+        'tool: sunny in Rome',
+        'assistant: Sunny.',
+        'user: Where?',
+      ]);
+      if (options.store !== false) continue;
+      messages.push({ role: 'user', content: 'And now?' });
+      await assert.rejects(ask(messages, {}), (error: unknown) => {
+        assert.ok(APICallError.isInstance(error) && error.statusCode === 400);
+        assert.match(
+          error.message,
+          /^input\[\d\]\.id names no item of a response that is kept here: send the item itself/,
+        );
+        return true;
+      });
+    }
   },
 );
