@@ -67,15 +67,17 @@ export const agentTool = (deps: AgentToolDeps, name: string, agent: ExposedAgent
     return agentFailure(run, 'canceled', 'The run was canceled.');
   };
 
-  /** True where the run goes on longer than its caller waits. */
-  const outlastsWait = (run: ActiveRun): Promise<boolean> =>
-    new Promise((resolve) => {
+  /** True where the run goes on longer than its caller waits, and wherever that waits not at all. */
+  const outlastsWait = async (run: ActiveRun): Promise<boolean> => {
+    if (deps.inlineWaitMs === 0) return true;
+    return new Promise((resolve) => {
       const timer = deps.clock.after(deps.inlineWaitMs, () => resolve(true));
       void run.done.then(() => {
         timer.stop();
         resolve(false);
       });
     });
+  };
 
   const follow = async (context: CallContext, run: ActiveRun, options: McpCallOptions): Promise<McpCallEnd> => {
     if (options.mayBecomeTask && (await outlastsWait(run))) {

@@ -350,3 +350,14 @@ overHttp('A2A-23 of a message whose second file is refused the first one is not 
   assert.equal(task.status.state, 'TASK_STATE_COMPLETED');
   assert.equal((await app.client.attachments.list({})).body.length, 1);
 });
+
+overHttp('A2A-18 an id of a message stands for the task of one agent, and for none of another', async (open) => {
+  const app = await openA2A(open, { agents: [{ name: 'other' }], host: { A2A: { Agents: ['helper', 'other'] } } });
+  const said = { message: message('Hi') };
+  const { task } = await result(app, 'SendMessage', said);
+  const { task: others } = await result(app, 'SendMessage', said, { agent: 'other' });
+  assert.notEqual(others.id, task.id);
+  assert.deepEqual([task.metadata['acp.agent'], others.metadata['acp.agent']], ['helper', 'other']);
+  assert.equal((await result(app, 'SendMessage', said)).task.id, task.id);
+  assert.equal((await result(app, 'SendMessage', said, { agent: 'other' })).task.id, others.id);
+});

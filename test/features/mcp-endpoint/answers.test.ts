@@ -233,3 +233,21 @@ overHttp('MCP-52 of a session that is not the caller’s own here it learns noth
     assert.deepEqual(await told(name, sessionId, token), expected, `${name} ${sessionId}`);
   resultOf(await say('helper', 'talk', ann));
 });
+
+overHttp('MCP-54 where nobody waits every call becomes a task, however soon it is over', async (open) => {
+  const app = await openMcp(open, {
+    host: { McpServer: { Agents: ['helper'], Tasks: { InlineWait: '0s' } } },
+  });
+  app.clock.stand();
+  const declared = { capabilities: tasksCapability };
+  const begun = await stateless(app, 'tools/call', { name: 'helper', arguments: { message: 'Hi' } }, declared);
+  const { resultType, taskId } = resultOf(begun) as { resultType: string; taskId: string };
+  assert.equal(resultType, 'task');
+  await eventually('its end', async () => {
+    const { status } = resultOf(await stateless(app, 'tasks/get', { taskId }, declared));
+    return status === 'completed' || null;
+  });
+  // Who knows no tasks waits.
+  const waited = resultOf(await stateless(app, 'tools/call', { name: 'helper', arguments: { message: 'Hi' } }));
+  assert.equal(waited['resultType'], 'complete');
+});
