@@ -14,7 +14,9 @@ type Input = ResponseRequest['input'] | undefined;
 /** Each is a log to be read. */
 const maxResponses = 500;
 
-const isReference = ({ type }: InputItem): boolean => type === 'item_reference';
+/** The type may be left out where there is nothing but the id. */
+const isReference = ({ type, role, id }: InputItem): boolean =>
+  type === 'item_reference' || ((type ?? role ?? null) === null && typeof id === 'string');
 
 const unknown = (path: string): AcpError =>
   invalidField(

@@ -48,7 +48,7 @@ forEachHttpService('OAI-25 an item of a kept response stands in the place of a r
   simulator.enqueue(says('Six.'));
   await client.responses.create({
     model: 'helper',
-    input: [refer(mine?.id), refer(next.output.at(-1)?.id), user('And one more?')],
+    input: [{ id: mine?.id ?? '' }, refer(next.output.at(-1)?.id), user('And one more?')],
   });
   assert.deepEqual(conversation(simulator.lastRequest()).slice(1), [
     'user: And one more?',
