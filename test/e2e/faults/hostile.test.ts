@@ -51,7 +51,12 @@ const bodies: Readonly<Record<string, Attack>> = {
     body: '{}',
     expected: [415, 'unsupported-media-type'],
   },
-  'a compressed body': { request: run, headers: ['Content-Encoding: gzip'], body: '\x1f\x8b\x08', expected: [400] },
+  'a compressed body': {
+    request: run,
+    headers: ['Content-Encoding: gzip'],
+    body: '\x1f\x8b\x08',
+    expected: [415, 'unsupported-media-type'],
+  },
   'a save of 1 MiB and a byte': { request: save, body: sized(MiB + 1), expected: [413, 'payload-too-large'] },
   'a save of 1 MiB is read': { request: save, body: sized(MiB), expected: [400] },
   'a run of 4 MiB and a byte': { request: run, body: sized(4 * MiB + 1), expected: [413, 'payload-too-large'] },
