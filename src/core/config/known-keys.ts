@@ -30,9 +30,21 @@ const keysBelow = function* (node: ConfigNode, path: readonly string[]): Generat
 /** A misspelled name is at most this share of its letters away from the right one. */
 const typoShare = 0.4;
 
+/** What other programs call a member, in lower case. */
+const otherNames: Readonly<Record<string, string>> = {
+  baseurl: 'Endpoint',
+  baseuri: 'Endpoint',
+  apibase: 'Endpoint',
+  apiurl: 'Endpoint',
+  url: 'Endpoint',
+  key: 'ApiKey',
+  token: 'ApiKey',
+  model: 'DefaultModel',
+};
+
 /**
- * The known key that an unknown one most likely means: a similar name in the same section, else the same name in
- * another section, else the key that looks most alike as a whole.
+ * The known key that an unknown one most likely means: a similar name in the same section, or what its members are called
+ * elsewhere, else the same name in another section, else the key that looks most alike as a whole.
  */
 export const nearestKey = (parent: Group, path: readonly string[], name: string): string => {
   const wanted = name.toLowerCase();
@@ -40,6 +52,8 @@ export const nearestKey = (parent: Group, path: readonly string[], name: string)
   const sibling = siblings.length === 0 ? undefined : nearest(wanted, siblings);
   if (sibling !== undefined && distance(wanted, sibling.toLowerCase()) <= Math.max(1, wanted.length * typoShare))
     return [...path, sibling].join(':');
+  const meant = otherNames[wanted.replaceAll(/[_-]/g, '')];
+  if (meant !== undefined && siblings.includes(meant)) return [...path, meant].join(':');
   const keys = [...keysBelow(configSchema, [])].map((key) => key.join(':'));
   const sameName = keys.filter((key) => key.toLowerCase().endsWith(`:${wanted}`));
   return nearest([...path, name].join(':').toLowerCase(), sameName.length > 0 ? sameName : keys);

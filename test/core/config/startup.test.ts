@@ -69,6 +69,10 @@ test('CONF-15 an unknown key names the nearest known one, from any source', () =
     'Service:AuthToken': 'Host:AuthToken',
     'Service:Providers:Openai2:ApiKey': 'Service:Providers:OpenAI',
     'Service:Providers:Compatible:x:Modls': 'Service:Providers:Compatible:x:Models',
+    // As other programs call them.
+    'Service:Providers:OpenAI:BaseUrl': 'Service:Providers:OpenAI:Endpoint',
+    'Service:Providers:Compatible:x:api_base': 'Service:Providers:Compatible:x:Endpoint',
+    'Service:Providers:Anthropic:Key': 'Service:Providers:Anthropic:ApiKey',
     'Service:Pricing:openai:m:Inputs': 'Service:Pricing:openai:m:Input',
     'Service:Retention:IdempotencyKeys:MaxAgeDays': 'Service:Retention:',
     'Hosts:Url': 'Host',
