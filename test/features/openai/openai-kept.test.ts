@@ -122,6 +122,15 @@ overHttp('OAI-28 SESS-25 of another user a conversation is not there, and not to
   assert.equal((await respond(app, { previous_response_id: first.id }, { key: ben })).status, 403);
   assert.equal((await send(app, `/responses/${first.id}`, null, { key: ben })).status, 404);
   assert.equal((await remove(app, `/responses/${first.id}`, ben)).status, 404);
+  // To somebody else a reference to an item of it is one to nothing.
+  const referring = {
+    input: [
+      { type: 'item_reference', id: first.output[0].id },
+      { role: 'user', content: 'Go on.' },
+    ],
+  };
+  assert.deepEqual(codeOf(await respond(app, referring, { key: ben })), [400, 'validation_failed']);
+  assert.equal((await respond(app, referring, { key: ann })).status, 200);
   assert.equal((await respond(app, { previous_response_id: first.id }, { key: ann })).status, 200);
   // The native endpoint knows of no reservations: once there is a session, that says whose the conversation is.
   const { body: taken } = await send(app, '/conversations', {}, { key: ann });

@@ -1,6 +1,4 @@
 import assert from 'node:assert/strict';
-import { createServer } from 'node:http';
-import type { AddressInfo } from 'node:net';
 import { describe, test } from 'node:test';
 import { createOpenAICompatible } from '@ai-sdk/openai-compatible';
 import { createModelProviders, type ModelCallError, type ModelPart } from '../../../../src/providers/models/index.ts';
@@ -14,21 +12,15 @@ import {
   reasoningOf,
   textOf,
 } from '../../../support/providers/model-calls.ts';
+import { startRawServer } from '../../../support/providers/raw-server.ts';
 
 /** A server that answers every request with this text at once. */
 const serve = async <T>(text: string, use: (url: string) => Promise<T>): Promise<T> => {
-  const server = createServer((request, response) => {
-    request.resume();
+  await using server = await startRawServer((response) => {
     response.writeHead(200, { 'content-type': 'application/json' });
     response.end(text);
   });
-  await new Promise<void>((resolve) => server.listen(0, '127.0.0.1', resolve));
-  try {
-    return await use(`http://127.0.0.1:${(server.address() as AddressInfo).port}/v1`);
-  } finally {
-    server.closeAllConnections();
-    await new Promise((resolve) => server.close(resolve));
-  }
+  return await use(`${server.url}/v1`);
 };
 
 const answered = async (text: string): Promise<readonly ModelPart[]> =>
