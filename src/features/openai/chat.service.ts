@@ -19,11 +19,10 @@ import {
   formatOf,
   parametersIn,
   refuseKeyedStream,
-  refuseToolChoice,
   refuseUnsupported,
   tokenLimit,
 } from './request.rules.ts';
-import { inTermsOf } from './request-names.ts';
+import { inTermsOf, namesOf } from './request-names.ts';
 import { translated } from './run-frames.ts';
 
 export interface ChatServiceDeps {
@@ -38,9 +37,12 @@ const adjustmentOf = (body: ChatCompletionRequest): Adjustment => ({
   maxTokens: tokenLimit({ max_completion_tokens: body.max_completion_tokens, max_tokens: body.max_tokens }),
   format: formatOf(body.response_format, 'response_format'),
   tools: (body.tools ?? []).map(({ type, function: named }) => ({ type, name: named?.name ?? null })),
+  toolChoice: body.tool_choice,
 });
 
 type Create = Handlers<typeof chatCompletionOperations>['create'];
+
+const ofRun = namesOf('messages');
 
 /** One run for each request; the conversation is the caller's. */
 export const chatService = (deps: ChatServiceDeps): Handlers<typeof chatCompletionOperations> => {
@@ -54,7 +56,6 @@ export const chatService = (deps: ChatServiceDeps): Handlers<typeof chatCompleti
     const isStreaming = body.stream === true;
     if (body.stream_options != null && !isStreaming) throw invalidField('stream_options', 'needs stream');
     const agentName = await agentNamed(body, (name) => deps.agentExists(context.tenantId, name));
-    if (!isModelName(agentName)) refuseToolChoice(body.tool_choice);
     const parameters = parametersIn(metadata);
     let asked: AskedSettings | null = null;
     const entrance = await launch.enter({
@@ -109,5 +110,5 @@ export const chatService = (deps: ChatServiceDeps): Handlers<typeof chatCompleti
     return { status: 200, stream: translated(stream, frames), headers: { 'X-Run-Id': run.id } };
   };
 
-  return { create: (context, request) => inTermsOf('messages', create(context, request)) };
+  return { create: (context, request) => inTermsOf(ofRun, create(context, request)) };
 };

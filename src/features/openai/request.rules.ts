@@ -65,11 +65,6 @@ export const refuseUnsupported = (body: object): void => {
   for (const [name, changes, message] of refusals) if (changes(members[name])) throw refused(name, message);
 };
 
-/** An agent decides which tools it calls; throws `unsupported-parameter` for a request that would. */
-export const refuseToolChoice = (choice: unknown): void => {
-  if (isNotAuto(choice)) throw refused('tool_choice', 'must be auto: the agent decides which tools it calls');
-};
-
 const parameterPrefix = 'param.';
 
 /** Values for the parameters of the agent; null: none is given. */
@@ -152,8 +147,9 @@ export const formatOf = (format: unknown, path: string): ModelResponseFormat | n
   return isRecord(below) ? formatIn(below, `${path}.json_schema`) : formatIn(format, path);
 };
 
-/** The tools of a request may only name what the agent leaves to its caller's program. */
-const checkTools = (agent: CompiledAgent, tools: readonly NamedTool[]): void => {
+/** An agent decides which tools it calls, and a request may only name those that it leaves to its caller's program. */
+const checkTools = (agent: CompiledAgent, { tools, toolChoice }: Adjustment): void => {
+  if (isNotAuto(toolChoice)) throw refused('tool_choice', 'must be auto: the agent decides which tools it calls');
   for (const [index, { type, name }] of tools.entries()) {
     const path = `tools[${index}]`;
     if (type !== 'function' || name === null) throw refused(path, 'must be a function');
@@ -172,15 +168,17 @@ export interface Adjustment {
   readonly maxTokens: number | null;
   readonly format: ModelResponseFormat | null;
   readonly tools: readonly NamedTool[];
+  readonly toolChoice: unknown;
 }
 
 /** What the request decides of its agent, beside what it decides of a model, where it names one; null: nothing. */
 export const askedSettings = (
   agent: CompiledAgent,
-  { maxTokens, format, tools }: Adjustment,
+  adjustment: Adjustment,
   ofModel: AskedSettings | null,
 ): AskedSettings | null => {
-  if (ofModel === null) checkTools(agent, tools);
+  const { maxTokens, format } = adjustment;
+  if (ofModel === null) checkTools(agent, adjustment);
   const asked = {
     ...ofModel,
     ...(maxTokens === null ? {} : { maxOutputTokens: maxTokens }),

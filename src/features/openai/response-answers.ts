@@ -1,5 +1,6 @@
 import { AcpError, type ErrorCode } from '../../contract/errors.ts';
 import type { GivenMessage } from './chat-input.ts';
+import type { RequestNames } from './request-names.ts';
 import type { GivenAnswer, ResponseInput } from './response-input.ts';
 import type { ResponseSource } from './response-sources.ts';
 
@@ -40,16 +41,12 @@ export const answeredBehind = ({ history }: ResponseSource, { answers }: Respons
 
 const nativePath = /^toolResults(?:\[(\d+)\])?/;
 
-/** The same error with the item of the request that it is about, where the native request has a member of its own. */
-export const atItems = (error: unknown, answers: readonly GivenAnswer[]): unknown => {
-  if (!(error instanceof AcpError) || error.details.errors?.some(({ path }) => nativePath.test(path)) !== true)
-    return error;
-  const errors = error.details.errors.map(({ path, message }) => {
+/** Results of calls are items of the input, which the native request has in a member of their own. */
+export const answerNames =
+  (answers: readonly GivenAnswer[]): RequestNames =>
+  (path) => {
     const [native, index] = nativePath.exec(path) ?? [];
-    if (native === undefined) return { path, message };
+    if (native === undefined) return null;
     const item = index === undefined ? undefined : answers[Number(index)];
-    if (item === undefined) return { path: 'input', message };
-    return { path: `${item.path}.${path.endsWith('.result') ? 'output' : 'call_id'}`, message };
-  });
-  return new AcpError(error.code, error.message, { cause: error.cause, details: { ...error.details, errors } });
-};
+    return item === undefined ? 'input' : `${item.path}.${path.endsWith('.result') ? 'output' : 'call_id'}`;
+  };

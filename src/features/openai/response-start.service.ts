@@ -19,13 +19,12 @@ import {
   formatOf,
   parametersIn,
   refuseKeyedStream,
-  refuseToolChoice,
   refuseUnsupported,
   tokenLimit,
   withParameters,
 } from './request.rules.ts';
-import { inTermsOf } from './request-names.ts';
-import { answeredBehind, atItems, unknownCall } from './response-answers.ts';
+import { inTermsOf, namesOf } from './request-names.ts';
+import { answeredBehind, answerNames, unknownCall } from './response-answers.ts';
 import { ResponseEvents } from './response-events.ts';
 import { effectiveSettings, headOf } from './response-head.ts';
 import { type ResponseInput, responseInput } from './response-input.ts';
@@ -93,6 +92,11 @@ const unkeptBefore = (source: ResponseSource, input: ResponseInput, runId: strin
 });
 
 type Create = Handlers<typeof responseOperations>['create'];
+type Context = Parameters<Create>[0];
+type Request = Parameters<Create>[1];
+type Answer = Awaited<ReturnType<Create>>;
+
+const ofRun = namesOf('input');
 
 /** One run for each response, in a session of its own, in that of a conversation, or in none. */
 export const responseStart = (deps: ResponseStartDeps): Pick<Handlers<typeof responseOperations>, 'create'> => {
@@ -106,6 +110,7 @@ export const responseStart = (deps: ResponseStartDeps): Pick<Handlers<typeof res
       maxTokens: tokenLimit({ max_output_tokens: body.max_output_tokens }),
       format: formatOf(body.text?.format, 'text.format'),
       tools: (body.tools ?? []).map(({ type, name }) => ({ type, name: name ?? null })),
+      toolChoice: body.tool_choice,
     };
     const conversationId = conversationOf(body, deps.conversations);
     const previous = body.previous_response_id ?? null;
@@ -115,7 +120,6 @@ export const responseStart = (deps: ResponseStartDeps): Pick<Handlers<typeof res
     const [answer] = input.answers;
     if (conversationId === null && previous === null && answer !== undefined) throw unknownCall(answer);
     const agentName = await agentNamed(body, (name) => deps.agentExists(context.tenantId, name));
-    if (!isModelName(agentName)) refuseToolChoice(body.tool_choice);
     if (conversationId !== null) await sources.assertMayBegin(context, conversationId);
     return {
       input,
@@ -129,9 +133,7 @@ export const responseStart = (deps: ResponseStartDeps): Pick<Handlers<typeof res
     };
   };
 
-  const create: Create = async (context, { body, query, headers }) => {
-    refuseKeyedStream(headers['idempotency-key'], body.stream === true);
-    const asked = await askedOf(context, body);
+  const begin = async (context: Context, { body, query }: Request, asked: Asked): Promise<Answer> => {
     const { input, source, conversationId, isKept, isStreaming } = asked;
     const { tenantId } = context;
     const toolResults = input.answers.map(({ callId, result }) => ({ callId, result }));
@@ -212,7 +214,7 @@ export const responseStart = (deps: ResponseStartDeps): Pick<Handlers<typeof res
     const undo = async (error: unknown): Promise<never> => {
       const began = error instanceof AcpError && error.details.runId !== undefined;
       if (forked !== null && !began) await deps.removeFork(tenantId, forked).catch(() => undefined);
-      throw atItems(error, input.answers);
+      throw error;
     };
     const eventsFor = (runId: string): ResponseEvents =>
       new ResponseEvents(runId, headOf(row ?? rowOf(runId, null), isKept && deps.recordingEnabled));
@@ -244,5 +246,13 @@ export const responseStart = (deps: ResponseStartDeps): Pick<Handlers<typeof res
     return context.once === null ? await answer() : await context.once(entrance.ownerId, answer);
   };
 
-  return { create: (context, request) => inTermsOf('input', create(context, request)) };
+  return {
+    async create(context, request) {
+      const { body, headers } = request;
+      refuseKeyedStream(headers['idempotency-key'], body.stream === true);
+      const asked = await askedOf(context, body);
+      const named = answerNames(asked.input.answers);
+      return inTermsOf((path) => named(path) ?? ofRun(path), begin(context, request, asked));
+    },
+  };
 };
