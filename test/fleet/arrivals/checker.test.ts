@@ -95,6 +95,12 @@ test('where all agree nothing is reported', () => {
   still.executions.set('s', 1);
   still.standstills.push({ from: start + minute - 10, to: start + 3 * minute });
   assert.deepEqual(violationsOf(still), []);
+  const killed = agreement();
+  // The process of a job of one item was killed in the middle of it.
+  set(killed.items[0], { status: 'Failed', error: 'outcome-unknown: nobody knows' });
+  set(killed.jobs[0], { status: 'Failed' });
+  killed.requests[5] = request('jobs', 'of-j1', 'job.failed', { jobId: 'j1' });
+  assert.deepEqual(violationsOf(killed), []);
   const early = agreement();
   // It occurred while it was being saved.
   set(early.schedules[0], { settled: start + minute });
@@ -115,6 +121,14 @@ const lies: Readonly<Record<string, readonly [lie: (world: Agreement) => void, n
   'a job has not ended': [
     ({ jobs }) => set(jobs[2], { status: 'Running' }),
     ['job-not-completed', 'delivery-lost', 'delivery-untrue'],
+  ],
+  'a job has failed although one of its items has not': [
+    ({ jobs }) => set(jobs[2], { status: 'Failed' }),
+    ['job-not-completed', 'delivery-lost', 'delivery-untrue'],
+  ],
+  'a job has completed of which nothing is known': [
+    ({ items }) => set(items[0], { status: 'Failed', error: 'outcome-unknown: nobody knows' }),
+    ['job-not-completed'],
   ],
   'an item has not ended': [({ items }) => set(items[3], { status: 'Pending' }), ['item-lost', 'item-twice']],
   'an item has failed for another reason': [

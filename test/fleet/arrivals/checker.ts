@@ -121,12 +121,19 @@ const occurrenceViolations = ({ schedules, standstills, jobs }: Arrivals): Viola
   });
 };
 
-const jobViolations = ({ jobs, acknowledgedJobs }: Arrivals): Violation[] => {
+/** A job fails where all of its items have, and items fail here by an unknown outcome alone. Any other job completes. */
+const endOf = (items: readonly RecordedItem[]): string =>
+  items.length > 0 && items.every(({ status, error }) => status === 'Failed' && unknownItem.test(error ?? ''))
+    ? 'Failed'
+    : 'Completed';
+
+const jobViolations = ({ jobs, items, acknowledgedJobs }: Arrivals): Violation[] => {
   const known = new Set(jobs.map(({ id }) => id));
+  const byJob = Map.groupBy(items, ({ jobId }) => jobId);
   return [
     ...acknowledgedJobs.filter((id) => !known.has(id)).map((id) => found('job-lost', id)),
     ...jobs
-      .filter(({ status }) => status !== 'Completed')
+      .filter(({ id, status }) => status !== endOf(byJob.get(id) ?? []))
       .map(({ id, status }) => found('job-not-completed', `${id} is ${status}`)),
   ];
 };
