@@ -36,7 +36,7 @@ test('quotas are set, listed, used, verified and deleted, in process as over HTT
   await folder.serve();
   for (const [index, call] of calls.entries()) assert.deepEqual(await folder.acp(call), local[index], call.join(' '));
   const copy = openCopy(storeOptions(join(folder.path, 'data/acp.db')));
-  await bookElsewhere(copy, Date.now, false, 1, 'hello');
+  await bookElsewhere(copy, Date.now, false, 1, 'hello', 'UTC');
   await copy.close();
   const overHttp = await folder.acp(['quotas', 'verify']);
   assert.equal(overHttp.code, 5);

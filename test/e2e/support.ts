@@ -8,6 +8,7 @@ import process from 'node:process';
 import { stringify } from 'yaml';
 import { environment } from '../../src/core/environment.ts';
 import type { RootStorage } from '../../src/db/storage.ts';
+import { calmZone } from '../support/calm-zone.ts';
 import { eventually, processMs } from '../support/eventually.ts';
 import { program as bundled, programEnvironment } from '../support/program.ts';
 import { defaultStore } from '../support/store.ts';
@@ -111,12 +112,14 @@ const finished = (
 
 const writeConfig = (folder: string, dataFolder: string, setup: SiteSetup): string => {
   const storePath = join(dataFolder, 'acp.db');
-  const { Providers, ...service } = (setup.service ?? {}) as { Providers?: Settings } & Settings;
+  const { Providers, Quotas, ...service } = (setup.service ?? {}) as Record<'Providers' | 'Quotas', Settings> &
+    Settings;
   writeFileSync(join(folder, 'script.yaml'), stringify({ rules: setup.script ?? [{ reply: { text: 'Hello.' } }] }));
   const config = {
     Service: {
       Persistence: { Sqlite: { ConnectionString: storePath } },
       Providers: { Scripted: { demo: { File: './script.yaml' } }, ...Providers },
+      Quotas: { TimeZone: calmZone(), ...Quotas },
       ...service,
     },
     Host: { Url: 'http://127.0.0.1:0', ...setup.host },

@@ -16,6 +16,7 @@ import type { RootStorage } from '../../src/db/storage.ts';
 import type { ToolAuthorizer, ToolDefinition } from '../../src/engine/tools/tool.ts';
 import type { HostModule } from '../../src/features/modules/index.ts';
 import { createService } from '../../src/http/service.ts';
+import { calmZone } from './calm-zone.ts';
 import { type TestClock, testClock } from './clock.ts';
 import { type Fault, faults } from './faults.ts';
 import { type ProviderSimulator, type SimulatorOptions, startProviderSimulator } from './providers/simulator.ts';
@@ -149,6 +150,7 @@ const writeConfig = (
   setup: AppSetup,
   store: TestStore,
   simulator: ProviderSimulator | null,
+  zone: string,
 ): string => {
   const providers = simulator === null ? {} : simulatedProviders(simulator.url);
   writeFileSync(join(folder, 'script.yaml'), stringify({ rules: setup.script ?? [{ reply: { text: 'Hello.' } }] }));
@@ -159,6 +161,7 @@ const writeConfig = (
       Drain: { Timeout: '0s' },
       // Tests fail on purpose, many in a row.
       CircuitBreaker: { FailureThreshold: 1000 },
+      Quotas: { TimeZone: zone },
     },
     merge(store.settings(folder), setup.service ?? {}),
   );
@@ -268,12 +271,21 @@ interface Ground {
 /** How many services of a test have a folder. */
 const users = new Map<string, number>();
 
+/** The zone of the quotas of each folder: whoever opens it again counts by the same days. */
+const zones = new Map<string, string>();
+const zoneOf = (folder: string, clock: TestClock): string => {
+  const zone = zones.get(folder) ?? calmZone(clock.now());
+  zones.set(folder, zone);
+  return zone;
+};
+
 /** The last one that leaves a folder removes it with its store. */
 const leave = async (folder: string, store: TestStore): Promise<void> => {
   const left = (users.get(folder) ?? 0) - 1;
   users.set(folder, left);
   if (left > 0) return;
   users.delete(folder);
+  zones.delete(folder);
   await store.remove(folder);
   rmSync(folder, { recursive: true, force: true });
 };
@@ -300,7 +312,7 @@ const openOn = async (t: TestContext, { transport: name, store }: Ground, setup:
   const simulator = setup.simulator === undefined ? null : await startProviderSimulator(setup.simulator);
   if (simulator !== null) opened.push(() => simulator.close());
   const clock = setup.clock ?? testClock();
-  const configPath = writeConfig(folder, setup, store, simulator);
+  const configPath = writeConfig(folder, setup, store, simulator, zoneOf(folder, clock));
   const log: LogLine[] = [];
   const config = loadConfig({ configPath, env: {}, cwd: folder });
   if (setup.service?.['Persistence'] === undefined) await store.make(folder, 'tables');

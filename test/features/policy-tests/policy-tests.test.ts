@@ -167,11 +167,11 @@ forEachDoor('policy test: without the stored rules, what they approved would ask
 });
 
 forEachDoor('policy test: a quota refuses in the order of the starts, by its own rules', async (open) => {
-  const app = await open(priced);
+  const app = await open({ ...priced, service: { ...priced.service, Quotas: { TimeZone: 'Asia/Kathmandu' } } });
   const ids: string[] = [];
   for (const agent of ['helper', 'helper', 'other', 'helper']) ids.push((await runJson(app.client, agent, 'Hi')).runId);
   const runs = await policyTest(app.client, { quota: [{ agentName: 'helper', period: 'Daily', maxRuns: 2 }] });
-  assert.deepEqual([runs.runsExamined, runs.matches, runs.quota?.timeZone], [4, 1, 'UTC']);
+  assert.deepEqual([runs.runsExamined, runs.matches, runs.quota?.timeZone], [4, 1, 'Asia/Kathmandu']);
   assert.deepEqual(
     runs.quota?.refusals.map(({ runId, outcome, quotaAgentName, metric, limit, used }) => [
       runId,

@@ -4,6 +4,7 @@ import { createPeriodClock } from '../../../src/features/quotas/period-clock.ts'
 import { createRunCounters } from '../../../src/features/quotas/quota-counters.store.ts';
 import type { QuotaDefinition, QuotaSaveRequest } from '../../../src/features/quotas/quotas.schema.ts';
 import type { AppSetup } from '../../support/app.ts';
+import { calmZone } from '../../support/calm-zone.ts';
 
 /** Every run of `helper` uses 30 tokens, which cost 0.00004. */
 export const priced: AppSetup = {
@@ -31,12 +32,13 @@ export const bookElsewhere = async (
   counts: boolean,
   tokens: number,
   agentName = 'helper',
+  zone = calmZone(now()),
 ): Promise<void> => {
   const nothing = () => [];
   const notices = { crossed: nothing, crossedBy: nothing, foretold: nothing, ofRun: async () => [] };
   const counters = storage.stores(
     createRunCounters(
-      createPeriodClock('UTC', now),
+      createPeriodClock(zone, now),
       { ...notices, waiting: async () => [], announced: async () => new Set<string>() },
       { admitted: nothing, settled: nothing, dayOf: () => null },
       now,

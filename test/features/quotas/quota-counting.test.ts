@@ -89,7 +89,8 @@ forEachService('QUOTA-19 a quota that is used up refuses, says which, and leaves
 });
 
 forEachService('QUOTA-20 of several the one that resets last is told, on a tie the agent’s', async (open) => {
-  const { client } = await open(priced);
+  // On the last day of a month a daily limit and a monthly one end together.
+  const { client } = await open({ ...priced, clock: testClock({ at: Date.parse('2026-05-15T12:00:00Z') }) });
   await saveQuota(client, { period: 'Daily', maxRuns: 0 });
   await saveQuota(client, { period: 'Monthly', maxCost: 0 });
   await saveQuota(client, { agentName: 'helper', period: 'Monthly', maxTokens: 0 });

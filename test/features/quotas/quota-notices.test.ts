@@ -109,7 +109,8 @@ forEachDurableService('QUOTA-30 a changed limit is measured afresh at the next b
 
 forEachDurableService('QUOTA-29 the root run that crossed gets an event before its end', async (open) => {
   const Quotas = { PublishThresholdToRunStream: true };
-  const app = await open({ ...priced, service: { ...priced.service, Quotas } });
+  const clock = testClock({ at: Date.UTC(2026, 4, 14, 12) });
+  const app = await open({ ...priced, service: { ...priced.service, Quotas }, clock });
   const rule = await saveQuota(app.client, { period: 'Daily', maxTokens: 60, maxRuns: 100 });
   const first = await runStream(app.client, 'helper', 'Hi');
   assert.ok(!first.events.some((event) => event.type === 'custom'));
@@ -127,7 +128,7 @@ forEachDurableService('QUOTA-29 the root run that crossed gets an event before i
     [payload.quotaId, payload.agentName, payload.metric, payload.period, payload.limit, payload.runId, payload.userId],
     [rule.id, null, 'Tokens', 'Daily', 60, runId, null],
   );
-  assert.equal(new Date(payload.resetsAt).getUTCHours(), 0);
+  assert.equal(Date.parse(payload.resetsAt), Date.UTC(2026, 4, 15));
   assert.equal(events.at(-1)?.type, 'run.completed');
   assert.equal((await readEvents(app.client, runId)).length, events.length);
   assert.equal((await notices(app)).length, 2);
