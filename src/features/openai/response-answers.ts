@@ -1,5 +1,6 @@
 import { AcpError, type ErrorCode } from '../../contract/errors.ts';
 import type { GivenMessage } from './chat-input.ts';
+import { callsOf } from './kept-items.ts';
 import type { RequestNames } from './request-names.ts';
 import type { GivenAnswer, ResponseInput } from './response-input.ts';
 import type { ResponseSource } from './response-sources.ts';
@@ -14,17 +15,7 @@ export const unknownCall = ({ callId, path }: GivenAnswer): AcpError =>
 
 /** Results without a session to bring them to: they stand in what is given, behind the calls of the earlier response. */
 export const answeredBehind = ({ history }: ResponseSource, { answers }: ResponseInput): GivenMessage[] => {
-  const names = new Map<string, string>();
-  const open = new Set<string>();
-  for (const { role, contents } of history) {
-    // Calls of a message before it are not waited for any more.
-    if (role === 'Assistant') open.clear();
-    for (const part of contents)
-      if (part.type === 'ToolCall') {
-        names.set(part.toolCallId, part.toolName);
-        open.add(part.toolCallId);
-      } else if (part.type === 'ToolResult') open.delete(part.toolCallId);
-  }
+  const { names, open } = callsOf(history);
   const given = answers.map((answer): GivenMessage => {
     const { callId, result, path } = answer;
     const toolName = names.get(callId);

@@ -3,6 +3,7 @@ import type { Json } from '../../contract/schema.ts';
 import { parsedArguments } from '../../core/documents/json-depth.ts';
 import { type GivenInput, type GivenMessage, splitInput } from './chat-input.ts';
 import { fileOf, type GivenFile, type GivenParts } from './given-parts.ts';
+import type { IsKept } from './kept-items.ts';
 import { OpenCalls } from './open-calls.ts';
 import type { InputItem, InputPart, ResponseRequest } from './responses.schema.ts';
 
@@ -60,14 +61,29 @@ class Reader {
   readonly given: GivenMessage[] = [];
   readonly answers: GivenAnswer[] = [];
   readonly #open = new OpenCalls();
+  readonly #isKept: IsKept;
+  /** Calls of the history that came again and have their results there. */
+  readonly #repeated = new Set<string>();
+
+  constructor(isKept: IsKept) {
+    this.#isKept = isKept;
+  }
 
   take(item: InputItem, path: string): void {
     const type = item.type ?? 'message';
-    if (dropped.has(type)) return;
+    if (dropped.has(type) || this.#isRepeated(item)) return;
     if (type === 'message') this.#message(item, path);
     else if (type === 'function_call') this.#call(item, path);
     else if (type === 'function_call_output') this.#output(item, path);
     else throw invalidField(`${path}.type`, 'must be message, function_call, function_call_output or item_reference');
+  }
+
+  /** Whether the history has the item. The result of a call of it is new as long as that waits for one. */
+  #isRepeated(item: InputItem): boolean {
+    const { type, call_id: callId } = item;
+    const kept = this.#isKept(item);
+    if (kept === 'Done' && type === 'function_call' && typeof callId === 'string') this.#repeated.add(callId);
+    return kept !== null || (type === 'function_call_output' && this.#repeated.delete(callId ?? ''));
   }
 
   #message({ role, content }: InputItem, path: string): void {
@@ -120,8 +136,9 @@ const besideAnswers = (given: readonly GivenMessage[]): GivenMessage[] => {
 export const responseInput = (
   input: ResponseRequest['input'] | undefined,
   instructions: ResponseRequest['instructions'] | undefined,
+  isKept: IsKept,
 ): ResponseInput => {
-  const reader = new Reader();
+  const reader = new Reader(isKept);
   if (typeof instructions === 'string') reader.instructions.push(instructions);
   if (typeof input === 'string') reader.given.push({ role: 'User', text: input, files: [] });
   else for (const [index, item] of (input ?? []).entries()) reader.take(item, `input[${index}]`);

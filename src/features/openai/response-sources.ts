@@ -57,6 +57,18 @@ export const createResponseSources = ({ store, sessions }: ResponseSourceDeps) =
     if (history.length === 0) throw notFound(id);
     return { row, session, history };
   },
+  /** What was said before a request that names an earlier response or a conversation; empty where there is no such thing. */
+  async historyOf(
+    tenantId: string,
+    responseId: string | null,
+    conversationId: string | null,
+  ): Promise<readonly ChatMessage[]> {
+    const row = responseId === null ? undefined : await store.get(tenantId, responseId);
+    const sessionId = responseId === null ? conversationId : row?.session_id;
+    const session = sessionId == null ? undefined : await sessions.store.get(tenantId, sessionId);
+    const messages = session === undefined ? [] : await sessions.store.messages(session);
+    return row === undefined ? messages : historyAt(row, messages);
+  },
   /** A session of its own with that history, and with what it waits for. */
   async fork({ row, session, history }: ResponseSource, id: string): Promise<void> {
     await sessions.fork(session, id, history.length);

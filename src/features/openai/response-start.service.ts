@@ -9,6 +9,7 @@ import { isModelName } from '../agents/index.ts';
 import { askedAgent, type Entrance, type Launch, type RunAnswers } from '../runs/index.ts';
 import type { GivenMessages } from './given-messages.ts';
 import { hexOf } from './items.ts';
+import { type IsKept, keptItems } from './kept-items.ts';
 import { modelSettings } from './model-request.ts';
 import type { OpenAiTelemetry } from './openai-telemetry.ts';
 import {
@@ -31,7 +32,7 @@ import { type ResponseInput, responseInput } from './response-input.ts';
 import type { ResponseReferences } from './response-references.ts';
 import type { ResponseSource, ResponseSources } from './response-sources.ts';
 import type { responseOperations } from './responses.operations.ts';
-import type { ResponseRequest } from './responses.schema.ts';
+import type { InputItem, ResponseRequest } from './responses.schema.ts';
 import type { ResponseStore } from './responses.store.ts';
 import { begunLater, translated } from './run-frames.ts';
 
@@ -96,16 +97,35 @@ type Context = Parameters<Create>[0];
 type Request = Parameters<Create>[1];
 type Answer = Awaited<ReturnType<Create>>;
 
+type Input = ResponseRequest['input'] | undefined;
+
 const ofRun = namesOf('input');
+
+const nothingKept: IsKept = () => null;
+
+/** Whether an item may be one that the service has sent. */
+const isOfAssistant = ({ type, role }: InputItem): boolean => type === 'function_call' || role === 'assistant';
 
 /** One run for each response, in a session of its own, in that of a conversation, or in none. */
 export const responseStart = (deps: ResponseStartDeps): Pick<Handlers<typeof responseOperations>, 'create'> => {
   const { launch, answers, given, telemetry, sources } = deps;
 
+  /** Nothing is looked up for an input that says what is new alone. */
+  const keptOf = async (
+    { tenantId }: CallContext,
+    { conversation, previous_response_id }: Request['body'],
+    items: Input,
+  ): Promise<IsKept> => {
+    if (!Array.isArray(items) || !items.some(isOfAssistant)) return nothingKept;
+    const named = typeof conversation === 'string' ? conversation : conversation?.id;
+    return keptItems(await sources.historyOf(tenantId, previous_response_id ?? null, named ?? null));
+  };
+
   const askedOf = async (context: CallContext, body: ResponseRequest): Promise<Asked> => {
     refuseUnsupported(body);
     const metadata = checkedMetadata(body.metadata);
-    const input = responseInput(await deps.referred(context, body.input), body.instructions);
+    const items = await deps.referred(context, body.input);
+    const input = responseInput(items, body.instructions, await keptOf(context, body, items));
     const adjustment: Adjustment = {
       maxTokens: tokenLimit({ max_output_tokens: body.max_output_tokens }),
       format: formatOf(body.text?.format, 'text.format'),

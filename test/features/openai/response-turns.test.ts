@@ -46,6 +46,40 @@ forEachHttpService(
   },
 );
 
+forEachHttpService('OAI-26 OAI-31 what a program sends back of its conversation is not said twice', async (open) => {
+  const app = await open(helperSetup());
+  const { simulator } = app;
+  const result = output('call-1', 'sunny');
+  const call = (callId: string) => ({ type: 'function_call', call_id: callId, name: 'weather', arguments: '{}' });
+  const looks = { text: ['Let me look.'], toolCalls: [{ id: 'call-1', name: 'weather', arguments: '{}' }] };
+  const ways = ['chain', 'chain without keeping', 'conversation'] as const;
+  for (const [index, way] of ways.flatMap((one) => [one, one]).entries()) {
+    const talk = { conversation: `talk-${index}` };
+    const next = async (before: Body | null, text: string, input: unknown): Promise<Body> => {
+      simulator.enqueue(says(text));
+      const where = way === 'conversation' ? talk : { previous_response_id: before?.id };
+      const answer = await respond(app, { ...where, input, store: way !== 'chain without keeping' });
+      assert.equal(answer.status, 200, answer.text);
+      return answer.body;
+    };
+    simulator.enqueue({ answer: looks });
+    const { body: first } = await respond(app, way === 'conversation' ? talk : {});
+    assert.deepEqual(typesOf(first.output), ['message', 'function_call']);
+    // Some keep items as they came, and some no more than what they are about.
+    const second = await next(first, 'Sun.', [...(index % 2 === 0 ? first.output : [call('call-1')]), result]);
+    const lines = () => conversation(simulator.lastRequest()).slice(1);
+    const answered = ['user: Hello', 'assistant: Let me look. weather()', 'tool: sunny'];
+    assert.deepEqual(lines(), answered);
+    if (way === 'chain without keeping') continue;
+    const all = [...first.output, result, ...second.output, { role: 'user', content: 'And then?' }];
+    const third = await next(second, 'Rain.', all);
+    assert.deepEqual(lines(), [...answered, 'assistant: Sun.', 'user: And then?']);
+    // A call that is not of the service is said by the program.
+    await next(third, 'Fog.', [call('call-2'), output('call-2', 'foggy')]);
+    assert.deepEqual(lines().slice(-3), ['assistant: Rain.', 'assistant: weather()', 'tool: foggy']);
+  }
+});
+
 forEachHttpService(
   'OAI-26 OAI-27 from a failed response one goes on with what was said before it, and not with what came later',
   async (open) => {
