@@ -1,5 +1,7 @@
 import assert from 'node:assert/strict';
-import { forEachDoor } from '../../support/app.ts';
+import { forEachDoor, overHttp } from '../../support/app.ts';
+import { token } from '../openai/openai-client.ts';
+import { respond } from '../openai/openai-wire.ts';
 import { refusal, runJson } from '../runs/run-calls.ts';
 import { connected, mcpSetup, rawServer, tool, withTools } from './mcp-world.ts';
 
@@ -76,5 +78,40 @@ forEachDoor(
     const unread = accept({ name: 7 });
     const unknown = await asking({ ...person, $schema: 'https://example.com/a-dialect-of-its-own' });
     assert.equal((await unknown(unread)).output, JSON.stringify({ who: unread }));
+  },
+);
+
+overHttp(
+  'MCP-38 OAI-4 OAI-31 an answer that does not fit is one of the input, for whoever answers as a response',
+  async (open, t) => {
+    const question = {
+      method: 'elicitation/create',
+      params: {
+        message: 'Who?',
+        requestedSchema: { type: 'object', properties: { name: { type: 'string' } }, required: ['name'] },
+      },
+    };
+    const server = await rawServer(t, (asked) => {
+      if (asked.method !== 'tools/call') return withTools([tool('look')])(asked);
+      return asked.params['inputResponses'] === undefined
+        ? { resultType: 'input_required', inputRequests: { who: question } }
+        : { resultType: 'complete', content: [{ type: 'text', text: 'Ada is here.' }] };
+    });
+    const app = await open({ ...mcpSetup({ script }), host: { AuthToken: token }, token });
+    await connected(app.client, server.endpoint, { requiresApproval: false });
+    await app.createAgent({ name: 'helper', toolNames: ['weather_look'] });
+    const { clientToolCalls } = await runJson(app.client, 'helper', { message: 'Hi', sessionId: 'talk' });
+    const fill = (content: unknown) => ({
+      type: 'function_call_output',
+      call_id: clientToolCalls[0]?.callId ?? '',
+      output: JSON.stringify({ action: 'accept', content }),
+    });
+    const input = [{ role: 'user', content: 'That is me.' }, fill({ name: 7 })];
+    const { status, body } = await respond(app, { conversation: 'talk', input });
+    assert.deepEqual([status, body.error.param], [400, 'input[1].output']);
+    assert.match(body.error.message, /name/);
+    assert.doesNotMatch(body.error.message, /toolResults/);
+    const fits = await respond(app, { conversation: 'talk', input: [fill({ name: 'Ada' })] });
+    assert.deepEqual([fits.status, fits.body.output.at(-1)?.content[0].text], [200, 'Ada is here.']);
   },
 );
