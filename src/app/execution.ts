@@ -90,7 +90,14 @@ export const composeExecution = async (foundation: Foundation) => {
   });
   const skills = await skillsFeature({ ...base, modules: modules.skills });
   const providerAccess = providerAccessFeature({ ...base, providers });
-  const remoteAgents = remoteAgentsFeature({ ...base, now: storeClock.now });
+  const remoteAgents = remoteAgentsFeature({
+    ...base,
+    now: storeClock.now,
+    definitions: {
+      list: (tenantId) => agents.known.list(tenantId),
+      find: (tenantId, name) => agents.known.find(tenantId, name),
+    },
+  });
   const tools = withRemoteAgents(hostTools.registry, remoteAgents.tools);
   const mcpServers = mcpServersFeature({
     ...base,
@@ -104,6 +111,7 @@ export const composeExecution = async (foundation: Foundation) => {
     builtInTools: (definition, enabled) => [...memory.builtInTools(definition), ...skills.tools(enabled)],
     loopCriteria: modules.loopCriteria,
     allowsProvider: providerAccess.access.allows,
+    remoteAgents: remoteAgents.references,
   });
   const codeAgents = await loadCodeAgents(Host.Agents, {
     ...references,

@@ -37,7 +37,7 @@ export const openedRow = (
     ownerId: plan.ownerId,
     // What its caller started, and not what came of it.
     door: plan.parent === null ? (plan.principal.door?.key ?? null) : null,
-    remoteTask: plan.remote === null ? null : JSON.stringify(unsentTask(plan.remote.agent.name)),
+    remoteTask: plan.remote === null ? null : JSON.stringify(unsentTask(plan.remote.agent.id)),
     labels: plan.labels,
     parentRunId: plan.parent?.id ?? null,
     rootRunId: plan.parent === null ? null : run.rootId,

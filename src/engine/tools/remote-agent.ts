@@ -2,6 +2,7 @@ import type { AttachmentDescriptor, OpensSpan, ToolContext } from './tool.ts';
 
 /** A task of another system, as a run keeps it. */
 export interface RemoteTask {
+  /** Its `id`. */
   readonly agent: string;
   /** Null: the other side has told of none, as before its first answer. */
   readonly taskId: string | null;
@@ -24,7 +25,10 @@ export interface RemoteRequest extends Pick<ToolContext, 'tenantId' | 'runId' | 
 
 /** An agent that another system runs. */
 export interface RemoteAgent {
+  /** What agents here call it by. */
   readonly name: string;
+  /** Which one of that name it is, for whoever finds it by its task. */
+  readonly id: string;
   /** Longest wait for an answer. */
   readonly timeoutMs: number;
   /** Its answer. Throws ToolStop with a text in which nothing is that the other side has said. */
@@ -42,7 +46,7 @@ export type RemoteTaskEnd =
 /** Ends the tasks of runs whose process is gone. */
 export interface LostRemoteTasks {
   /** False: the call may be made again, as the same message, or nobody knows the agent any more. */
-  ends(agentName: string): boolean;
+  ends(tenantId: string, agentId: string): Promise<boolean>;
   /** Tells the agent that nobody waits, unless the task is over. */
   end(run: { readonly tenantId: string; readonly runId: string }, task: RemoteTask): Promise<RemoteTaskEnd>;
 }

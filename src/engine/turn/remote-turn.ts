@@ -61,7 +61,7 @@ export const remoteTurn = async (run: ActiveRun, ports: TurnPorts, work: RemoteW
     keeper.end();
   }
   run.signal.throwIfAborted();
-  const place = { source: 'RemoteTool', toolSource: agent.name } as const;
+  const place = { source: 'RemoteTool', toolSource: agent.id } as const;
   const output = await guardedText(run, ports.guards, said, place);
   const messageId = ports.newId();
   run.messages.push(newMessage(run.id, messageId, 'Assistant', ports.now(), [{ type: 'Text', text: output }]));

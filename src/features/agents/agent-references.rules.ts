@@ -82,9 +82,9 @@ const calleeFindings = (content: AgentContent, agents: ReachableAgents, tools: P
     const called = listedCallables(callee)
       .filter((other) => !agents.has(other))
       .map(callToolName);
-    const asking = [...callee.toolNames, ...called].find(
-      (tool) => tools.get(tool)?.descriptor.requiresApproval === true,
-    );
+    const asking =
+      [...callee.toolNames, ...called].find((tool) => tools.get(tool)?.descriptor.requiresApproval === true) ??
+      callee.remoteAgents.filter(({ requiresApproval }) => requiresApproval).map((one) => callToolName(one.name))[0];
     if (asking === undefined) return [];
     const message = `The agent ${quoted(name)} has the tool ${quoted(asking)}, which requires approval; a called agent cannot ask for it.`;
     return [warning('child-needs-approval', path, message)];
@@ -92,13 +92,25 @@ const calleeFindings = (content: AgentContent, agents: ReachableAgents, tools: P
 
 const collisionFindings = (content: AgentContent): Finding[] => {
   const taken = new Map<string, string>(listedTools(content).map((name) => [name, `the tool ${quoted(name)}`]));
-  return [...new Set(listedCallables(content))].flatMap((name) => {
+  const called = [
+    ...[...new Set(listedCallables(content))].map((name) => ({
+      name,
+      what: `the agent ${quoted(name)}`,
+      path: `callableAgentNames[${content.callableAgentNames.indexOf(name)}]`,
+    })),
+    // One that is listed twice has its own finding.
+    ...[...new Map(content.remoteAgents.map(({ name }, index) => [name, index])).entries()].map(([name, index]) => ({
+      name,
+      what: `the remote agent ${quoted(name)}`,
+      path: `remoteAgents[${index}].name`,
+    })),
+  ];
+  return called.flatMap(({ name, what, path }) => {
     const toolName = callToolName(name);
     const other = taken.get(toolName);
-    taken.set(toolName, `the agent ${quoted(name)}`);
+    taken.set(toolName, what);
     if (other === undefined) return [];
-    const path = `callableAgentNames[${content.callableAgentNames.indexOf(name)}]`;
-    const message = `The agent ${quoted(name)} and ${other} would both be the tool ${toolName} of the model.`;
+    const message = `${what.replace(/^t/, 'T')} and ${other} would both be the tool ${toolName} of the model.`;
     return [error('tool-name-collision', path, message)];
   });
 };

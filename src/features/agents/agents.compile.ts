@@ -32,7 +32,7 @@ export interface Compilation {
 const compileTools = (
   content: AgentContent,
   agents: ReachableAgents,
-  { tools }: AgentReferences,
+  { tools, remoteAgents }: AgentReferences,
   builtIn: readonly RegisteredTool[],
 ) => {
   const byName = new Map<string, CompiledTool>();
@@ -62,6 +62,7 @@ const compileTools = (
     byName.set(name, { kind: 'agent', agentName });
     modelTools.push({ name, description, inputSchema: agentToolSchema });
   }
+  for (const remote of content.remoteAgents) add(remoteAgents.tool(content.name, remote));
   for (const tool of builtIn) add(tool);
   return { tools: byName, modelTools, withheldTools };
 };

@@ -19,6 +19,7 @@ export type BindingContent = AgentContent['model'];
 export type ModelReferenceContent = BindingContent['fallbacks'][number];
 export type ResponseFormatContent = NonNullable<BindingContent['responseFormat']>;
 export type HarnessContent = NonNullable<AgentContent['harness']>;
+export type RemoteAgentContent = AgentContent['remoteAgents'][number];
 export type LoopContent = NonNullable<HarnessContent['loop']>;
 
 /** What the schema of a body says of its members. */

@@ -5,6 +5,7 @@ import { limitFindings, type WaitDefaults } from './agent-limits.rules.ts';
 import { modelFindings } from './agent-model.rules.ts';
 import type { AllowsProvider } from './agent-providers.rules.ts';
 import { type ReachableAgents, referenceFindings, type UnreachedTool } from './agent-references.rules.ts';
+import { type RemoteAgentReferences, remoteAgentFindings } from './agent-remote.rules.ts';
 import { type SettingReferences, settingFindings } from './agent-settings.rules.ts';
 import { type ReachableSkills, skillFindings } from './agent-skills.rules.ts';
 import { textFindings } from './agent-texts.rules.ts';
@@ -40,6 +41,8 @@ export interface AgentReferences extends SettingReferences {
   readonly hostSkills: ReachableSkills;
   /** Tools that the service itself adds to an agent by its settings; `skills` are those that are switched on. */
   readonly builtInTools: (content: AgentContent, skills: readonly AgentSkill[]) => readonly RegisteredTool[];
+  /** Agents of other systems that definitions name by the addresses of their cards. */
+  readonly remoteAgents: RemoteAgentReferences;
   readonly limits: AgentLimits;
 }
 
@@ -72,6 +75,7 @@ export const contentFindings = (
     ...modelFindings('model', content.model, providers),
     ...settingFindings(content, references),
     ...referenceFindings(content, agents, references, limits.maxDepth),
+    ...remoteAgentFindings(content, references.remoteAgents),
     ...webSearchFindings(content, providers),
     ...skillFindings(content, skills, limits.maxSkills),
     ...textFindings(content, shared),

@@ -71,6 +71,35 @@ const SubAgentSettings = Type.Object({
 
 const FlowSettings = flowSettings('the run request, such as /parameters/customer');
 
+export const remoteEffects = ['Read', 'Write', 'Destructive', 'External'] as const;
+export const remotePinnings = ['Off', 'Warn', 'Block'] as const;
+const defaultRemoteTimeoutMs = 300_000;
+
+const remoteAgent = (word: WordSchema) =>
+  Type.Object({
+    name: Type.String({ description: 'The model calls it as `call_{name}`; `[A-Za-z0-9][A-Za-z0-9_-]{0,31}`' }),
+    cardUrl: Type.String({ description: 'Address of its card (A2A)' }),
+    description: Type.Optional(
+      nullable(
+        Type.String({ description: 'What models are told of it, at most 2000 characters. Nothing of its card is' }),
+      ),
+    ),
+    authorizationConfigurationKey: Type.Optional(
+      nullable(
+        Type.String({
+          description:
+            'Key below `Mcp:AllowedConfigurationPrefix` with the whole Authorization header. It is sent once somebody has approved the card',
+        }),
+      ),
+    ),
+    requiresApproval: Type.Optional(Type.Boolean({ default: true })),
+    effect: Type.Optional({ ...word(remoteEffects), default: 'External' }),
+    pinning: Type.Optional({ ...word(remotePinnings), default: 'Warn' }),
+    timeoutMs: Type.Optional(Type.Integer({ default: defaultRemoteTimeoutMs, description: '1000..86400000' })),
+  });
+const RemoteAgentRequest = remoteAgent(openWord);
+const DefinedRemoteAgent = remoteAgent(oneOf);
+
 export const toolDiscoveries = ['all', 'search'] as const;
 const toolDiscovery = Type.Unsafe<(typeof toolDiscoveries)[number]>({
   type: 'string',
@@ -97,6 +126,9 @@ export const AgentDefinitionRequest = Type.Object(
     toolDiscovery: Type.Optional(toolDiscovery),
     skillNames: names(),
     callableAgentNames: names(),
+    remoteAgents: Type.Optional(
+      Type.Array(RemoteAgentRequest, { description: 'Agents of other systems that it calls, at most 16' }),
+    ),
     subAgents: Type.Optional(nullable(SubAgentSettings)),
     flow: Type.Optional(nullable(FlowSettings, { description: 'For queued runs only' })),
     mcpResourceUris: names(),
@@ -126,6 +158,7 @@ export const AgentDefinition = Type.Object(
     toolDiscovery: oneOf(toolDiscoveries),
     skillNames: Type.Array(Type.String()),
     callableAgentNames: Type.Array(Type.String()),
+    remoteAgents: Type.Array(DefinedRemoteAgent),
     subAgents: nullable(SubAgentSettings),
     flow: nullable(FlowSettings),
     mcpResourceUris: Type.Array(Type.String()),

@@ -41,12 +41,14 @@ const noGates: NonNullable<AgentContent['flow']> = {
 // Far below the number of parameters that a statement may have, and few different texts of it.
 const namesPerQuery = 200;
 
-/** Earlier versions of the service stored no flow, or one with fewer gates, and gave models all tools. */
+type Later = 'flow' | 'toolDiscovery' | 'remoteAgents';
+
+/** Earlier versions of the service stored no flow, or one with fewer gates, gave models all tools, and knew no remote agents. */
 const contentOf = (text: string): AgentContent => {
-  const content = JSON.parse(text) as Omit<AgentContent, 'flow' | 'toolDiscovery'> &
-    Partial<Pick<AgentContent, 'flow' | 'toolDiscovery'>>;
+  const content = JSON.parse(text) as Omit<AgentContent, Later> & Partial<Pick<AgentContent, Later>>;
+  const { toolDiscovery = 'all', remoteAgents = [] } = content;
   const flow = content.flow ?? null;
-  return { ...content, toolDiscovery: content.toolDiscovery ?? 'all', flow: flow && { ...noGates, ...flow } };
+  return { ...content, toolDiscovery, remoteAgents, flow: flow && { ...noGates, ...flow } };
 };
 
 const toAgent = (row: AgentVersionRow): StoredAgent => ({

@@ -16,9 +16,10 @@ import { createExposedModels, type ExposedModelDeps } from './exposed-models.ts'
 
 export { compileFlow, flowFindings } from './agent-flow.rules.ts';
 export { callToolName } from './agent-references.rules.ts';
+export type { RemoteAgentReferences } from './agent-remote.rules.ts';
 export type { AgentVariant, AgentVariants } from './agent-variants.ts';
 export type { KnownAgent } from './agents.catalog.ts';
-export { type AgentContent, wholeFlow } from './agents.content.ts';
+export { type AgentContent, type RemoteAgentContent, wholeFlow } from './agents.content.ts';
 export { fieldErrors } from './agents.findings.ts';
 export type { AgentReferences } from './agents.rules.ts';
 export type { AgentDefinitionRequest } from './agents.schema.ts';
@@ -50,7 +51,7 @@ export const agentReferences = (
   providers: Pick<ModelProviders, 'get' | 'list'>,
   tools: Pick<ToolRegistry, 'get'>,
   settings: AgentSettings,
-  more: Pick<AgentReferences, 'hostSkills' | 'builtInTools' | 'loopCriteria' | 'allowsProvider'>,
+  more: Pick<AgentReferences, 'hostSkills' | 'builtInTools' | 'loopCriteria' | 'allowsProvider' | 'remoteAgents'>,
 ): AgentReferences => ({
   providers,
   tools,

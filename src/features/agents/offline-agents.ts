@@ -1,7 +1,7 @@
 import { AcpError } from '../../contract/errors.ts';
 import { compileChecker } from '../../core/validate.ts';
 import { type CompiledAgent, CompileError } from '../../engine/compiled-agent.ts';
-import { type RemoteAgent, registeredTool, ToolError } from '../../engine/tools/index.ts';
+import { type RegisteredTool, type RemoteAgent, registeredTool, ToolError } from '../../engine/tools/index.ts';
 import type { ModelProvider, ModelTool } from '../../providers/models/model-provider.ts';
 import { callToolName } from './agent-references.rules.ts';
 import { reachWithin } from './agents.catalog.ts';
@@ -37,6 +37,7 @@ const remoteAgentNamed = (toolName: string): RemoteAgent | null =>
   toolName.startsWith(callPrefix)
     ? {
         name: toolName.slice(callPrefix.length),
+        id: toolName.slice(callPrefix.length),
         timeoutMs: 0,
         answer: async () => {
           throw new ToolError('A replay calls no other system.');
@@ -44,16 +45,21 @@ const remoteAgentNamed = (toolName: string): RemoteAgent | null =>
       }
     : null;
 
+const toolIn = (world: OfflineWorld, name: string): RegisteredTool => {
+  const { description, inputSchema } = world.tool(name) ?? unknownTool(name);
+  return registeredTool(
+    { name, description: description ?? '', inputSchema: inputSchema as never },
+    { remoteAgent: remoteAgentNamed(name) },
+  );
+};
+
 const referencesTo = (world: OfflineWorld): AgentReferences => ({
   providers: { get: (name) => world.provider(name), list: () => [] },
-  tools: {
-    get(name) {
-      const { description, inputSchema } = world.tool(name) ?? unknownTool(name);
-      return registeredTool(
-        { name, description: description ?? '', inputSchema: inputSchema as never },
-        { remoteAgent: remoteAgentNamed(name) },
-      );
-    },
+  tools: { get: (name) => toolIn(world, name) },
+  remoteAgents: {
+    allowPrivate: true,
+    mayNameIn: () => true,
+    tool: (_agentName, { name }) => toolIn(world, callToolName(name)),
   },
   utilityModel: null,
   loopCriteria: { has: () => true },

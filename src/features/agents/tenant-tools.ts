@@ -19,9 +19,11 @@ export const tenantReferences = async (
   tenantId: string,
 ): Promise<AgentReferences> => {
   await remoteTools.ready(tenantId);
-  const { tools } = references;
+  const { tools, remoteAgents } = references;
+  const { mayNameIn } = remoteAgents;
   return {
     ...references,
+    remoteAgents: { ...remoteAgents, mayName: (key) => mayNameIn(tenantId, key) },
     tools: { get: (name) => tools.get(name) ?? remoteTools.get(tenantId, name) },
     serverOfTool: (tool) => serverOfTool(remoteTools, tenantId, tool),
   };

@@ -27,7 +27,7 @@ import { createServerCheck } from './server-check.ts';
 import { createToolCatalog } from './tool-catalog.ts';
 
 export { secretReader } from './connections.ts';
-export { isSafeForCredentials } from './mcp-servers.rules.ts';
+export { endpointProblem, isRefusedTarget, isSafeForCredentials, refusedTarget } from './mcp-servers.rules.ts';
 export type { McpTokenKey, McpTokenStore } from './oauth/index.ts';
 export type { RemoteTools } from './remote-tools.ts';
 

@@ -41,17 +41,26 @@ const protocolHeaders: ReadonlySet<string> = new Set([
 const token = /^[!#$%&'*+.^_`|~0-9A-Za-z-]+$/;
 const printable = /^[\x20-\x7e]*$/;
 
-const checkedEndpoint = (text: string, allowPrivate: boolean): URL => {
+/** What is wrong with the address of another system, to be read behind its name; null: nothing. */
+export const endpointProblem = (text: string): string | null => {
   const url = URL.canParse(text) ? new URL(text) : null;
-  if (url === null || url.hostname === '') throw invalidField('endpoint', 'must be an absolute http or https URL');
-  if (url.protocol !== 'https:' && url.protocol !== 'http:')
-    throw invalidField('endpoint', 'must be an http or https URL');
-  if (url.username !== '' || url.password !== '')
-    throw invalidField('endpoint', 'must not hold a user name or password');
+  if (url === null || url.hostname === '') return 'must be an absolute http or https URL';
+  if (url.protocol !== 'https:' && url.protocol !== 'http:') return 'must be an http or https URL';
+  if (url.username !== '' || url.password !== '') return 'must not hold a user name or password';
   // One that is empty is a fragment, too.
-  if (text.includes('#')) throw invalidField('endpoint', 'must not have a fragment');
-  if (!allowPrivate && checkUrlTarget(url) === 'private')
-    throw invalidField('endpoint', 'leads to an address that is not on the public internet', 'target-not-allowed');
+  return text.includes('#') ? 'must not have a fragment' : null;
+};
+
+/** Whether nothing may be sent to an address because it is none of the public internet. */
+export const isRefusedTarget = (url: URL, allowPrivate: boolean): boolean =>
+  !allowPrivate && checkUrlTarget(url) === 'private';
+export const refusedTarget = 'leads to an address that is not on the public internet';
+
+const checkedEndpoint = (text: string, allowPrivate: boolean): URL => {
+  const problem = endpointProblem(text);
+  if (problem !== null) throw invalidField('endpoint', problem);
+  const url = new URL(text);
+  if (isRefusedTarget(url, allowPrivate)) throw invalidField('endpoint', refusedTarget, 'target-not-allowed');
   return url;
 };
 

@@ -4,6 +4,7 @@ import type { Json } from '../../contract/schema.ts';
 import { canonicalJson } from '../../core/documents/canonical-json.ts';
 import { isNestedTooDeep } from '../../core/documents/json-depth.ts';
 import type { Logger } from '../../core/logger.ts';
+import type { RemoteAgentPinRow } from '../../db/tables/remote-agents.ts';
 import type { ToolEffect } from '../../engine/tools/index.ts';
 import { type AgentCard, readAgentCard } from '../../providers/a2a/agent-card.ts';
 import { checkUrlTarget } from '../../providers/http/egress.ts';
@@ -15,9 +16,18 @@ import { isSafeForCredentials } from '../mcp-servers/index.ts';
 import type { CardState } from './remote-agents.schema.ts';
 import type { RemoteAgentTelemetry } from './remote-telemetry.ts';
 
-/** A remote agent as `Host:RemoteAgents` has it. */
+/** A remote agent as `Host:RemoteAgents` or the definition of an agent has it. */
 export interface ConfiguredAgent {
+  /** What agents here call it by. */
   readonly name: string;
+  /** The name, or `{agent}:{name}` of one that a definition has. */
+  readonly id: string;
+  /** The agent whose definition has it; null: the host has. */
+  readonly definedBy: string | null;
+  /** Whose key its credential has to be. */
+  readonly tenantId: string;
+  /** What its card is approved as. Another address, or another key, is another one. */
+  readonly pinId: string;
   readonly cardUrl: string;
   readonly description: string | null;
   readonly authorizationKey: string | null;
@@ -47,8 +57,8 @@ export interface CardLook {
 
 export interface AgentCardDeps {
   readonly http: Pick<OutboundHttp, 'request'>;
-  /** The value of a configuration key of the host; null: it has none now. */
-  readonly secret: (key: string) => string | null;
+  /** The value of a configuration key that the tenant may name; null: it has none now. */
+  readonly secret: (tenantId: string, key: string) => string | null;
   readonly allowPrivate: boolean;
   readonly timeoutMs: number;
   readonly telemetry: RemoteAgentTelemetry;
@@ -59,6 +69,10 @@ export interface AgentCardDeps {
 const maxCardBytes = 262_144;
 // As long as the official servers let a card be kept.
 const freshMs = 300_000;
+// Definitions come and go; what was looked at first is forgotten first.
+const maxLooks = 1000;
+
+const lookKey = ({ tenantId, pinId }: ConfiguredAgent): string => JSON.stringify([tenantId, pinId]);
 
 /** Why an agent cannot be called, for people, and as `failure` for the model that asked. */
 export class CardProblem extends Error {
@@ -121,9 +135,9 @@ export const createAgentCards = (deps: AgentCardDeps) => {
   const looks = new Map<string, CardLook>();
   const underWay = new Map<string, Promise<CardLook>>();
 
-  const credentialOf = ({ name, cardUrl, authorizationKey: key }: ConfiguredAgent): string | null => {
+  const credentialOf = ({ name, tenantId, cardUrl, authorizationKey: key }: ConfiguredAgent): string | null => {
     if (key === null) return null;
-    const value = deps.secret(key);
+    const value = deps.secret(tenantId, key);
     if (value === null)
       throw new CardProblem(
         'MissingCredential',
@@ -164,9 +178,10 @@ export const createAgentCards = (deps: AgentCardDeps) => {
   };
 
   const look = async (agent: ConfiguredAgent): Promise<CardLook> => {
-    const { name } = agent;
+    const { name, id } = agent;
+    const key = lookKey(agent);
     const startedAt = performance.now();
-    const before = looks.get(name)?.found?.hash;
+    const before = looks.get(key)?.found?.hash;
     let result: CardLook;
     let errorType: string | null = null;
     try {
@@ -174,28 +189,32 @@ export const createAgentCards = (deps: AgentCardDeps) => {
       result = { at: deps.now(), state: 'Connected', found, problem: null, failure: null };
       if (before !== undefined && before !== found.hash) {
         deps.telemetry.drifted(name);
-        deps.log.warn({ remoteAgent: name, hash: found.hash }, 'The card of a remote agent has changed');
+        deps.log.warn({ remoteAgent: id, hash: found.hash }, 'The card of a remote agent has changed');
       }
     } catch (error) {
       const problem = problemOf(name, error);
       const { state, failure, message } = problem;
       errorType = problem.cause instanceof OutboundError ? problem.cause.code : state;
       deps.log.warn(
-        { remoteAgent: name, state, err: problem.cause },
+        { remoteAgent: id, state, err: problem.cause },
         `The card of a remote agent cannot be used: ${message}`,
       );
       result = { at: deps.now(), state, found: null, problem: message, failure };
     }
     deps.telemetry.requested(name, 'card', (performance.now() - startedAt) / 1000, errorType);
-    looks.set(name, result);
+    looks.delete(key);
+    const oldest = looks.keys().next();
+    if (looks.size >= maxLooks && oldest.done !== true) looks.delete(oldest.value);
+    looks.set(key, result);
     return result;
   };
 
   const lookNow = (agent: ConfiguredAgent): Promise<CardLook> => {
-    const begun = underWay.get(agent.name);
+    const key = lookKey(agent);
+    const begun = underWay.get(key);
     if (begun !== undefined) return begun;
-    const work = look(agent).finally(() => underWay.delete(agent.name));
-    underWay.set(agent.name, work);
+    const work = look(agent).finally(() => underWay.delete(key));
+    underWay.set(key, work);
     return work;
   };
 
@@ -204,7 +223,7 @@ export const createAgentCards = (deps: AgentCardDeps) => {
     look: lookNow,
     /** As it was a short while ago, or as it is now; one that could not be used is asked for again. */
     async current(agent: ConfiguredAgent): Promise<CardLook> {
-      const last = looks.get(agent.name);
+      const last = looks.get(lookKey(agent));
       const isFresh = last?.state === 'Connected' && deps.now() - last.at < freshMs;
       return isFresh ? last : lookNow(agent);
     },
@@ -220,6 +239,19 @@ export const errorTypeOf = (error: unknown): string | null => {
   if (error === null) return null;
   return error instanceof McpFailure ? failureType(error) : 'internal';
 };
+
+/** What holds back the credential of an agent that a definition names; null: nothing, or there is none. */
+export const heldBack = (
+  { name, definedBy, authorizationKey }: ConfiguredAgent,
+  pin: RemoteAgentPinRow | undefined,
+): CardProblem | null =>
+  definedBy === null || authorizationKey === null || pin !== undefined
+    ? null
+    : new CardProblem(
+        'Refused',
+        'Its credential is sent once somebody has approved its card.',
+        `Tool failed: nobody has approved ${name}`,
+      );
 
 /** What another system calls something, for people. */
 export const shownName = (text: string | null): string | null => (text === null ? null : visibleText(text));

@@ -1,14 +1,15 @@
-import type { Config } from '../../core/config/index.ts';
+import { type Config, mayNameSecret } from '../../core/config/index.ts';
 import type { Logger } from '../../core/logger.ts';
 import type { Telemetry } from '../../core/telemetry/telemetry.ts';
 import type { Storage } from '../../db/storage.ts';
 import { type RegisteredTool, registeredTool, type ToolRegistry } from '../../engine/tools/index.ts';
 import { agentToolSchema } from '../../engine/turn/index.ts';
 import { createOutboundHttp } from '../../providers/http/outbound.ts';
-import { callToolName } from '../agents/index.ts';
+import { callToolName, type RemoteAgentReferences } from '../agents/index.ts';
 import type { AuditLog } from '../audit/index.ts';
 import { secretReader } from '../mcp-servers/index.ts';
 import { type ConfiguredAgent, createAgentCards } from './agent-cards.ts';
+import { createKnownAgents, type Definitions, definedAgent } from './known-agents.ts';
 import { remoteAgentService } from './remote-agents.service.ts';
 import { remoteAgentStore } from './remote-agents.store.ts';
 import { createRemoteAgentTelemetry } from './remote-telemetry.ts';
@@ -22,26 +23,20 @@ export interface RemoteAgentsDeps {
   /** Counts a target that the address rules refuse. */
   readonly egressRefused: (client: 'a2a', phase: 'connect') => void;
   readonly log: Logger;
+  /** The agents of a tenant. */
+  readonly definitions: Definitions;
   /** Time on which the processes of a store agree. */
   readonly now: () => number;
 }
 
-const configured = ({ Host }: Config): readonly ConfiguredAgent[] =>
-  Object.entries(Host.RemoteAgents)
-    .map(([name, agent]) => ({
-      name,
-      cardUrl: agent.CardUrl,
-      description: agent.Description,
-      authorizationKey: agent.AuthorizationConfigurationKey,
-      requiresApproval: agent.RequiresApproval,
-      effect: agent.Effect,
-      pinning: agent.Pinning,
-      timeoutMs: agent.Timeout,
-    }))
-    .sort((a, b) => (a.name < b.name ? -1 : 1));
+type Described = Pick<ConfiguredAgent, 'name' | 'id' | 'description' | 'effect' | 'requiresApproval' | 'timeoutMs'>;
 
-const toolOf = (agent: ConfiguredAgent, deps: RemoteWorkDeps): RegisteredTool => {
-  const { name, description, effect, requiresApproval } = agent;
+const toolOf = (
+  agent: Described,
+  agentIn: (tenantId: string) => ConfiguredAgent,
+  deps: RemoteWorkDeps,
+): RegisteredTool => {
+  const { name, id, description, effect, requiresApproval } = agent;
   const about = description === null ? '' : ` ${description}`;
   return registeredTool(
     {
@@ -52,8 +47,8 @@ const toolOf = (agent: ConfiguredAgent, deps: RemoteWorkDeps): RegisteredTool =>
       requiresApproval,
     },
     {
-      ...{ kind: 'RemoteAgent', source: name, resultSource: 'RemoteTool', ownsTimeout: true },
-      remoteAgent: remoteAgentOf(agent, deps),
+      ...{ kind: 'RemoteAgent', source: id, resultSource: 'RemoteTool', ownsTimeout: true },
+      remoteAgent: remoteAgentOf(agent, agentIn, deps),
     },
   );
 };
@@ -75,25 +70,29 @@ export const remoteAgentsFeature = (deps: RemoteAgentsDeps) => {
   const store = deps.storage.stores(remoteAgentStore);
   const telemetry = createRemoteAgentTelemetry(deps.telemetry);
   const http = createOutboundHttp({ allowPrivate, onRefusal: () => deps.egressRefused('a2a', 'connect') });
-  const secret = secretReader(config, {
+  const names = {
     prefix: Service.Mcp.AllowedConfigurationPrefix,
     defaultTenantId: Service.DefaultTenantId,
     oneSegment: Host.Tenancy.Enabled,
-  });
+  };
   const cards = createAgentCards({
     ...{ http, allowPrivate, timeoutMs, telemetry, now, log },
-    secret: (key) => secret(Service.DefaultTenantId, key),
+    secret: secretReader(config, names),
   });
-  const agents = configured(config);
+  const known = createKnownAgents(config, deps.definitions);
   const work = { cards, store, http, requestTimeoutMs: timeoutMs, telemetry, log };
   return {
     /** By name, fixed until restart. */
-    tools: agents.map((agent) => toolOf(agent, work)),
-    lostTasks: lostRemoteTasks(agents, work),
-    handlers: remoteAgentService({
-      ...{ cards, store, audit: deps.audit, now, toolName: callToolName },
-      agents: new Map(agents.map((agent) => [agent.name, agent])),
-    }),
+    tools: known.host.map((agent) => toolOf(agent, () => agent, work)),
+    /** How definitions have remote agents of their own. */
+    references: {
+      allowPrivate,
+      mayNameIn: (tenantId, key) => mayNameSecret(names, tenantId, key),
+      tool: (agentName, remote) =>
+        toolOf(definedAgent('', agentName, remote), (tenantId) => definedAgent(tenantId, agentName, remote), work),
+    } satisfies RemoteAgentReferences,
+    lostTasks: lostRemoteTasks(known, work),
+    handlers: remoteAgentService({ cards, store, known, audit: deps.audit, now, toolName: callToolName }),
     close: () => http.close(),
   };
 };

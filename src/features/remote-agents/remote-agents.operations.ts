@@ -11,7 +11,7 @@ export const remoteAgentOperations = defineOperations({
     path: '/api/remote-agents',
     summary: 'List the remote agents that agents can call, by name',
     description:
-      'They are those of `Host:RemoteAgents`. Cards that were not looked at in the last five minutes are asked for now.',
+      'They are those of `Host:RemoteAgents` and those of the definitions of agents. Cards that were not looked at in the last five minutes are asked for now.',
     responses: { 200: Type.Array(RemoteAgentDescriptor) },
     errors: [],
     cli: {

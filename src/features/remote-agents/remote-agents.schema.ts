@@ -6,8 +6,9 @@ export type CardState = (typeof cardStates)[number];
 
 export const RemoteAgentDescriptor = Type.Object(
   {
-    name: Type.String(),
+    name: Type.String({ description: 'Of one that an agent has in its definition: `{agent}:{name}`' }),
     toolName: Type.String({ description: 'The tool through which agents call it' }),
+    agentName: nullable(Type.String({ description: 'The agent whose definition has it; null: the host has' })),
     cardUrl: Type.String(),
     description: nullable(Type.String({ description: 'What models are told of it' })),
     effect: oneOf(['Read', 'Write', 'Destructive', 'External']),

@@ -4,15 +4,22 @@ import type { Handlers } from '../../core/context.ts';
 import { isoTime } from '../../core/iso-time.ts';
 import type { RemoteAgentPinRow } from '../../db/tables/remote-agents.ts';
 import type { AuditLog } from '../audit/index.ts';
-import { type AgentCards, type CardLook, type ConfiguredAgent, type FoundCard, shownName } from './agent-cards.ts';
+import {
+  type AgentCards,
+  type CardLook,
+  type ConfiguredAgent,
+  type FoundCard,
+  heldBack,
+  shownName,
+} from './agent-cards.ts';
 import { cardChanges } from './card-changes.rules.ts';
+import type { KnownAgents } from './known-agents.ts';
 import type { remoteAgentOperations } from './remote-agents.operations.ts';
 import type { RemoteAgentDescriptor } from './remote-agents.schema.ts';
 import { type RemoteAgentStore, remoteAgentStore } from './remote-agents.store.ts';
 
 export interface RemoteAgentServiceDeps {
-  /** By name. */
-  readonly agents: ReadonlyMap<string, ConfiguredAgent>;
+  readonly known: KnownAgents;
   readonly toolName: (agentName: string) => string;
   readonly cards: AgentCards;
   readonly store: RemoteAgentStore;
@@ -20,16 +27,19 @@ export interface RemoteAgentServiceDeps {
   readonly now: () => number;
 }
 
+// Each may be a request to another system.
+const looksAtOnce = 16;
+
 const pinState = (look: CardLook, pin: RemoteAgentPinRow | undefined): RemoteAgentDescriptor['status']['pin'] => {
   if (pin === undefined) return 'None';
   return pin.hash === look.found?.hash ? 'Same' : 'Changed';
 };
 
 export const remoteAgentService = (deps: RemoteAgentServiceDeps): Handlers<typeof remoteAgentOperations> => {
-  const { agents, cards, store } = deps;
+  const { cards, store } = deps;
 
-  const known = (name: string): ConfiguredAgent => {
-    const agent = agents.get(name);
+  const known = async (tenantId: string, name: string): Promise<ConfiguredAgent> => {
+    const agent = await deps.known.find(tenantId, name);
     if (agent === undefined) throw new AcpError('not-found', `There is no remote agent "${name}".`);
     return agent;
   };
@@ -38,10 +48,11 @@ export const remoteAgentService = (deps: RemoteAgentServiceDeps): Handlers<typeo
     look: CardLook,
     pin: RemoteAgentPinRow | undefined,
   ): RemoteAgentDescriptor => {
-    const { name, cardUrl, description, effect, requiresApproval, pinning } = agent;
+    const { id, name, definedBy, cardUrl, description, effect, requiresApproval, pinning } = agent;
     const card = look.found?.card ?? null;
     return {
-      ...{ name, toolName: deps.toolName(name), cardUrl, description, effect, requiresApproval, pinning },
+      ...{ name: id, toolName: deps.toolName(name), agentName: definedBy },
+      ...{ cardUrl, description, effect, requiresApproval, pinning },
       status: {
         state: look.state,
         problem: look.problem,
@@ -55,25 +66,40 @@ export const remoteAgentService = (deps: RemoteAgentServiceDeps): Handlers<typeo
       },
     };
   };
+  const unusable = ({ id }: ConfiguredAgent, problem: string | null): AcpError =>
+    new AcpError('remote-agent-failed', `The card of "${id}" cannot be used. ${problem}`);
   /** The card of now, which has to be one. */
   const lookedAt = async (agent: ConfiguredAgent): Promise<{ readonly look: CardLook; readonly found: FoundCard }> => {
     const look = await cards.look(agent);
-    if (look.found === null)
-      throw new AcpError('remote-agent-failed', `The card of "${agent.name}" cannot be used. ${look.problem}`);
+    if (look.found === null) throw unusable(agent, look.problem);
     return { look, found: look.found };
+  };
+  /** As it was or is, unless nobody has approved that its credential is sent. */
+  const current = async (agent: ConfiguredAgent, pin: RemoteAgentPinRow | undefined): Promise<CardLook> => {
+    const held = heldBack(agent, pin);
+    if (held === null) return cards.current(agent);
+    return { at: deps.now(), state: held.state, found: null, problem: held.message, failure: held.failure };
   };
 
   return {
     async list({ tenantId }) {
       const pins = new Map((await store.pins(tenantId)).map((pin) => [pin.name, pin]));
-      const all = [...agents.values()];
-      const looks = await Promise.all(all.map((agent) => cards.current(agent)));
-      return ok(all.map((agent, index) => describe(agent, looks[index] as CardLook, pins.get(agent.name))));
+      const described: RemoteAgentDescriptor[] = [];
+      const all = await deps.known.list(tenantId);
+      for (let next = 0; next < all.length; next += looksAtOnce) {
+        const some = all.slice(next, next + looksAtOnce);
+        const looks = await Promise.all(some.map((agent) => current(agent, pins.get(agent.pinId))));
+        described.push(...some.map((agent, index) => describe(agent, looks[index] as CardLook, pins.get(agent.pinId))));
+      }
+      return ok(described);
     },
 
     async pin({ tenantId }, { params: { name } }) {
-      const { found } = await lookedAt(known(name));
-      const pin = await store.pin(tenantId, name);
+      const agent = await known(tenantId, name);
+      const pin = await store.pin(tenantId, agent.pinId);
+      const held = heldBack(agent, pin);
+      if (held !== null) throw unusable(agent, held.message);
+      const { found } = await lookedAt(agent);
       return ok({
         pinned: pin !== undefined,
         pinnedAt: pin === undefined ? null : isoTime(pin.pinned_at),
@@ -86,14 +112,14 @@ export const remoteAgentService = (deps: RemoteAgentServiceDeps): Handlers<typeo
 
     async approve(context, { params: { name }, body }) {
       const { tenantId, principal } = context;
-      const agent = known(name);
+      const agent = await known(tenantId, name);
       const { look, found } = await lookedAt(agent);
       const { hash, text } = found;
       if (body?.hash != null && body.hash !== hash)
         throw new AcpError('remote-card-changed', `The card of "${name}" is another one by now.`);
       const pin: RemoteAgentPinRow = {
         tenant_id: tenantId,
-        name,
+        name: agent.pinId,
         hash,
         card: text,
         pinned_by: principal.actor,
@@ -101,7 +127,7 @@ export const remoteAgentService = (deps: RemoteAgentServiceDeps): Handlers<typeo
       };
       await deps.audit.change(context, async (stores, tell) => {
         const pins = stores(remoteAgentStore);
-        const before = await pins.pin(tenantId, name);
+        const before = await pins.pin(tenantId, agent.pinId);
         await pins.save(pin);
         const changes = cardChanges(before?.card ?? null, text);
         tell({

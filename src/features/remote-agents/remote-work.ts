@@ -1,5 +1,6 @@
 import { createHash } from 'node:crypto';
 import type { Logger } from '../../core/logger.ts';
+import type { RemoteAgentPinRow } from '../../db/tables/remote-agents.ts';
 import {
   cutText,
   endedTaskStates,
@@ -22,7 +23,9 @@ import {
   errorTypeOf,
   type FoundCard,
   failureText,
+  heldBack,
 } from './agent-cards.ts';
+import type { KnownAgents } from './known-agents.ts';
 import type { RemoteAgentStore } from './remote-agents.store.ts';
 import type { RemoteAgentTelemetry } from './remote-telemetry.ts';
 import { replyText } from './reply-text.ts';
@@ -82,14 +85,13 @@ const spokenTo = (agent: ConfiguredAgent, deps: RemoteWorkDeps) => {
   const { name, pinning } = agent;
 
   /** Throws ToolStop where the card is not as its tenant's pin wants it. */
-  const admit = async (request: Asking, { card, hash }: FoundCard): Promise<void> => {
-    const pin = await deps.store.pin(request.tenantId, name);
+  const admit = (request: Asking, pin: RemoteAgentPinRow | undefined, { card, hash }: FoundCard): void => {
     if (pinning === 'Block' && pin === undefined) throw stop(`Tool failed: nobody has approved ${name}`);
     const isSame = pin?.hash === hash;
     if (pinning === 'Block' && !isSame) throw stop(`Tool failed: ${name} is not as it was approved`);
     if (pinning === 'Warn' && pin !== undefined && !isSame)
       deps.log.warn(
-        { requestId: request.requestId, runId: request.runId, remoteAgent: name, hash },
+        { requestId: request.requestId, runId: request.runId, remoteAgent: agent.id, hash },
         'A remote agent is called whose card is not as it was approved',
       );
     // A card may name any address; the credential was given for where the card is.
@@ -100,9 +102,12 @@ const spokenTo = (agent: ConfiguredAgent, deps: RemoteWorkDeps) => {
 
   /** Throws ToolStop and CardProblem. */
   const open = async (request: Asking) => {
+    const pin = await deps.store.pin(request.tenantId, agent.pinId);
+    const held = heldBack(agent, pin);
+    if (held !== null) throw held;
     const { found, failure } = await deps.cards.current(agent);
     if (found === null) throw stop(failure ?? `Tool failed: ${name} is not available`);
-    await admit(request, found);
+    admit(request, pin, found);
     const client = createA2aClient({
       http: deps.http,
       card: found.card,
@@ -117,13 +122,14 @@ const spokenTo = (agent: ConfiguredAgent, deps: RemoteWorkDeps) => {
   return { open };
 };
 
-/** Makes an agent of another system one that runs can call. */
-export const remoteAgentOf = (agent: ConfiguredAgent, deps: RemoteWorkDeps): RemoteAgent => {
-  const { name, timeoutMs } = agent;
-  const { open } = spokenTo(agent, deps);
-
+/** Makes an agent of another system one that runs can call; `agentIn` is what it is in the tenant of a run. */
+export const remoteAgentOf = (
+  { name, id, timeoutMs }: Pick<ConfiguredAgent, 'name' | 'id' | 'timeoutMs'>,
+  agentIn: (tenantId: string) => ConfiguredAgent,
+  deps: RemoteWorkDeps,
+): RemoteAgent => {
   const ask = async (request: RemoteRequest): Promise<TaskReading> => {
-    const { client, card } = await open(request);
+    const { client, card } = await spokenTo(agentIn(request.tenantId), deps).open(request);
     const span = openSpan(request, name, card);
     let errorType: string | null = null;
     let known: KnownTask | null = null;
@@ -136,10 +142,10 @@ export const remoteAgentOf = (agent: ConfiguredAgent, deps: RemoteWorkDeps): Rem
         told({ task }) {
           if (task === null) return;
           known = task;
-          const { id, contextId, state } = task;
+          const { id: taskId, contextId, state } = task;
           request.told({
-            agent: name,
-            taskId: told(id),
+            agent: id,
+            taskId: told(taskId),
             contextId: contextId === null ? null : told(contextId),
             state,
           });
@@ -159,8 +165,7 @@ export const remoteAgentOf = (agent: ConfiguredAgent, deps: RemoteWorkDeps): Rem
   };
 
   return {
-    name,
-    timeoutMs,
+    ...{ name, id, timeoutMs },
     async answer(request) {
       let reading: TaskReading;
       try {
@@ -171,7 +176,7 @@ export const remoteAgentOf = (agent: ConfiguredAgent, deps: RemoteWorkDeps): Rem
         if (!(error instanceof McpFailure)) throw error;
         const { requestId, runId } = request;
         deps.log.warn(
-          { requestId, runId, remoteAgent: name, error: failureType(error), err: error },
+          { requestId, runId, remoteAgent: id, error: failureType(error), err: error },
           'A call of a remote agent failed',
         );
         throw stop(failureText(name, error), error);
@@ -202,30 +207,27 @@ const endTask = async (client: Pick<A2aClient, 'look' | 'end'>, taskId: string):
 };
 
 /** What becomes of tasks there whose run here was lost with its process. */
-export const lostRemoteTasks = (agents: readonly ConfiguredAgent[], deps: RemoteWorkDeps): LostRemoteTasks => {
-  const byName = new Map(agents.map((agent) => [agent.name, agent]));
-  return {
-    // A call that may be made again is the same message then: the agent there can go on with the task that it has.
-    ends(agentName) {
-      const effect = byName.get(agentName)?.effect;
-      return effect === 'Destructive' || effect === 'External';
-    },
-    async end(run, { agent: agentName, taskId }) {
-      const agent = byName.get(agentName);
-      if (agent === undefined || taskId === null) return { kind: 'open', again: false };
-      try {
-        const { client } = await spokenTo(agent, deps).open(run);
-        return await endTask(client, taskId);
-      } catch (error) {
-        if (!(error instanceof ToolStop || error instanceof CardProblem || error instanceof McpFailure)) throw error;
-        if (error instanceof McpFailure && error.code === taskNotFound) return { kind: 'over', state: null };
-        deps.log.warn(
-          { runId: run.runId, remoteAgent: agentName, err: error },
-          'The task of a run that was lost could not be canceled',
-        );
-        // What the agent refuses in the words of the protocol it refuses the next time as well.
-        return { kind: 'open', again: !(error instanceof McpFailure && error.kind === 'rpc') || error.code === notNow };
-      }
-    },
-  };
-};
+export const lostRemoteTasks = (known: Pick<KnownAgents, 'find'>, deps: RemoteWorkDeps): LostRemoteTasks => ({
+  // A call that may be made again is the same message then: the agent there can go on with the task that it has.
+  async ends(tenantId, agentId) {
+    const effect = (await known.find(tenantId, agentId))?.effect;
+    return effect === 'Destructive' || effect === 'External';
+  },
+  async end(run, { agent: agentId, taskId }) {
+    const agent = await known.find(run.tenantId, agentId);
+    if (agent === undefined || taskId === null) return { kind: 'open', again: false };
+    try {
+      const { client } = await spokenTo(agent, deps).open(run);
+      return await endTask(client, taskId);
+    } catch (error) {
+      if (!(error instanceof ToolStop || error instanceof CardProblem || error instanceof McpFailure)) throw error;
+      if (error instanceof McpFailure && error.code === taskNotFound) return { kind: 'over', state: null };
+      deps.log.warn(
+        { runId: run.runId, remoteAgent: agentId, err: error },
+        'The task of a run that was lost could not be canceled',
+      );
+      // What the agent refuses in the words of the protocol it refuses the next time as well.
+      return { kind: 'open', again: !(error instanceof McpFailure && error.kind === 'rpc') || error.code === notNow };
+    }
+  },
+});

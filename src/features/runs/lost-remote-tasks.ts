@@ -86,10 +86,11 @@ export const createLostRemoteTasks = (deps: LostRemoteTaskDeps) => {
 
   return {
     /** Null: the run has asked nobody, or what it has asked for is over. */
-    of(row: RunRow): RemoteEnd | null {
+    async of(row: RunRow): Promise<RemoteEnd | null> {
       const task = openTaskOf(row);
       if (task === null) return null;
-      if (!remoteTasks.ends(task.agent)) return { kind: 'left', statements: [], closed: nothing };
+      if (!(await remoteTasks.ends(row.tenant_id, task.agent)))
+        return { kind: 'left', statements: [], closed: nothing };
       // Nobody's start waits for another system.
       return settings.enabled
         ? { kind: 'ended', statements: [job(row, task)], closed: () => deps.wake(now()) }

@@ -80,7 +80,7 @@ export const createLostRuns = (deps: LostRunDeps) => {
 
   const close = async (row: RunRow, job: JobRow | undefined, assert?: UnitStep): Promise<'closed' | 'gone'> => {
     const unknown = (await turns.ledger(row.id)).filter((call) => call.state !== 'Settled');
-    const remote = remoteEnds.of(row);
+    const remote = await remoteEnds.of(row);
     const failure = orphaned(unknown, remote?.kind ?? null);
     const isRoot = row.parent_run_id === null;
     const stored = isRoot && (await turns.turn(row.tenant_id, row.id).catch(unreadable)) !== null;

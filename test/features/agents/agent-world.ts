@@ -1,3 +1,4 @@
+import assert from 'node:assert/strict';
 import type { TestContext } from 'node:test';
 import { AcpError } from '../../../src/contract/errors.ts';
 import type { Principal } from '../../../src/core/context.ts';
@@ -107,6 +108,11 @@ export const references = agentReferences(providers, tools, settings, {
   hostSkills: new Map(),
   builtInTools: () => [],
   allowsProvider: () => true,
+  remoteAgents: {
+    allowPrivate: false,
+    mayNameIn: () => true,
+    tool: () => assert.fail('no definition here has a remote agent'),
+  },
   loopCriteria: new Set(['reviewed']),
 });
 

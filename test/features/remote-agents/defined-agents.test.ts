@@ -1,0 +1,257 @@
+import assert from 'node:assert/strict';
+import { newId } from '../../../src/core/ids.ts';
+import { type AppSetup, forEachDurableService, forEachService, type TestApp } from '../../support/app.ts';
+import { trail } from '../../support/audit-chain.ts';
+import { eventually } from '../../support/eventually.ts';
+import { refused } from '../mcp-servers/mcp-world.ts';
+import { opensRun } from '../runs/other-process.ts';
+import { getRun, refusal, runJson } from '../runs/run-calls.ts';
+import { artifact, cardOf, childOf, rawAgent, remoteSetup, type Settings, task } from './remote-world.ts';
+
+/** A service whose host names no remote agent. */
+const setup = ({ service, ...more }: AppSetup = {}): AppSetup => {
+  const { host: _host, ...own } = remoteSetup('');
+  return { ...own, agents: [], ...more, service: { ...own.service, ...service } };
+};
+
+const model = { provider: 'demo', model: 'demo-1' };
+
+const save = async ({ client }: Pick<TestApp, 'client'>, name: string, ...remoteAgents: Settings[]) =>
+  (await client.agents.create({ body: { name, model, remoteAgents } as never })).body;
+
+const echo = ({ params }: { readonly params: Settings }) => {
+  const { message } = params as { message?: { parts: { text: string }[] } };
+  return { task: task('COMPLETED', { artifacts: [artifact(`You said ${message?.parts[0]?.text}`)] }) };
+};
+
+forEachService('AGENT-46 a definition names an agent of another system by the address of its card', async (open, t) => {
+  const partner = await rawAgent(t, echo);
+  const app = await open(setup());
+  const saved = await save(app, 'boss', {
+    name: 'partner',
+    cardUrl: partner.cardUrl,
+    requiresApproval: false,
+    effect: 'read',
+  });
+  assert.deepEqual(saved.remoteAgents, [
+    {
+      name: 'partner',
+      cardUrl: partner.cardUrl,
+      description: null,
+      authorizationConfigurationKey: null,
+      requiresApproval: false,
+      effect: 'Read',
+      pinning: 'Warn',
+      timeoutMs: 300_000,
+    },
+  ]);
+  const { output, runId } = await runJson(app.client, 'boss', 'ask this');
+  assert.equal(output, 'You said this');
+  const child = await childOf(app, runId);
+  assert.deepEqual(
+    [child?.agentName, child?.status, child?.usage, child?.remoteTask],
+    [
+      'partner',
+      'Completed',
+      null,
+      { agent: 'boss:partner', taskId: 'task-1', contextId: 'context-1', state: 'COMPLETED' },
+    ],
+  );
+  const [record] = (await app.client.runs.tools({ params: { runId } })).body;
+  assert.deepEqual(
+    [record?.toolName, record?.source, record?.result],
+    ['call_partner', 'boss:partner', 'You said this'],
+  );
+
+  const [listed] = (await app.client.remoteAgents.list({})).body;
+  assert.deepEqual(
+    [listed?.name, listed?.toolName, listed?.agentName, listed?.effect, listed?.status.state, listed?.status.pin],
+    ['boss:partner', 'call_partner', 'boss', 'Read', 'Connected', 'None'],
+  );
+  // It is one of that definition: others have to name it themselves, and other tenants see nothing of it.
+  const other = app.client.agents.create({ body: { name: 'other', model, callableAgentNames: ['partner'] } });
+  assert.equal((await refusal(other)).errors?.[0]?.path, 'callableAgentNames[0]');
+  assert.deepEqual((await app.inTenant('acme').remoteAgents.list({})).body, []);
+  assert.deepEqual(await refused(app.inTenant('acme').remoteAgents.pin({ params: { name: 'boss:partner' } })), [
+    404,
+    'not-found',
+  ]);
+
+  // Each version has its own.
+  const body = { name: 'boss', model, remoteAgents: [] };
+  const { body: second } = await app.client.agents.save({ params: { name: 'boss' }, body });
+  assert.equal(second.version, 2);
+  assert.deepEqual((await app.client.remoteAgents.list({})).body, []);
+  const asked = partner.asked.length;
+  await runJson(app.client, 'boss', 'ask that').catch(() => undefined);
+  assert.equal(partner.asked.length, asked, 'a definition without it does not call it');
+});
+
+forEachService(
+  'AGENT-46 AGENT-18 what a definition says of a remote agent is checked before it is saved',
+  async (open) => {
+    const host = { RemoteAgents: { known: { CardUrl: 'https://known.example/card' } } };
+    const app = await open(setup({ host, service: { Egress: { AllowPrivateNetworkTargets: false } } }));
+    const one = { name: 'partner', cardUrl: 'https://partner.example/card.json' };
+    const key = 'Service:McpSecrets:partner';
+    const findings = async (more: Settings, ...remoteAgents: Settings[]) => {
+      const body = { name: 'boss', model, ...more, remoteAgents };
+      const { messages: found } = (await app.client.agents.validate({ body: body as never })).body;
+      return found.filter(({ severity }) => severity === 'Error').map(({ code, path }) => `${code} ${path}`);
+    };
+    assert.deepEqual(await findings({}, { ...one, authorizationConfigurationKey: key }), []);
+    for (const [wrong, ...expected] of [
+      [{ name: 'a.b' }, 'invalid-name remoteAgents[0].name'],
+      [{ name: 'x'.repeat(33) }, 'invalid-name remoteAgents[0].name'],
+      [{ cardUrl: 'card.json' }, 'value-out-of-range remoteAgents[0].cardUrl'],
+      [{ cardUrl: 'file:///etc/passwd' }, 'value-out-of-range remoteAgents[0].cardUrl'],
+      [{ cardUrl: 'https://ann:pass@partner.example/' }, 'value-out-of-range remoteAgents[0].cardUrl'],
+      [{ cardUrl: 'http://127.0.0.1:9/card' }, 'value-out-of-range remoteAgents[0].cardUrl'],
+      [{ cardUrl: 'http://169.254.169.254/latest' }, 'value-out-of-range remoteAgents[0].cardUrl'],
+      [
+        { cardUrl: 'http://partner.example/card', authorizationConfigurationKey: key },
+        'value-out-of-range remoteAgents[0].cardUrl',
+      ],
+      [
+        { authorizationConfigurationKey: 'Host:AuthToken' },
+        'value-out-of-range remoteAgents[0].authorizationConfigurationKey',
+      ],
+      [{ effect: 'Nothing' }, 'value-out-of-range remoteAgents[0].effect'],
+      [{ pinning: 'Perhaps' }, 'value-out-of-range remoteAgents[0].pinning'],
+      [{ timeoutMs: 999 }, 'value-out-of-range remoteAgents[0].timeoutMs'],
+      [{ timeoutMs: 86_400_001 }, 'value-out-of-range remoteAgents[0].timeoutMs'],
+      [{ description: 'x'.repeat(2001) }, 'too-long remoteAgents[0].description'],
+      [{ url: 'https://partner.example/' }, 'unknown-field remoteAgents[0].url'],
+    ] as const)
+      assert.deepEqual(await findings({}, { ...one, ...wrong }), expected, JSON.stringify(wrong));
+    assert.deepEqual(await findings({}, one, one), ['duplicate-entry remoteAgents[1].name']);
+    const many = Array.from({ length: 17 }, (_, index) => ({ ...one, name: `p${index}` }));
+    assert.deepEqual(await findings({}, ...many), ['too-long remoteAgents']);
+    assert.deepEqual(await findings({}, ...many.slice(1)), []);
+    // The model cannot tell two of one name.
+    assert.deepEqual(await findings({ callableAgentNames: ['known'] }, { ...one, name: 'known' }), [
+      'tool-name-collision remoteAgents[0].name',
+    ]);
+    assert.deepEqual(await findings({ toolNames: ['call_known'] }, { ...one, name: 'known' }), [
+      'tool-name-collision remoteAgents[0].name',
+    ]);
+    const problem = await refusal(save(app, 'boss', { ...one, cardUrl: 'http://10.0.0.1/card' }));
+    assert.deepEqual([problem.status, problem.errors?.[0]?.path], [400, 'remoteAgents[0].cardUrl']);
+
+    // Who is called by another agent cannot ask anybody.
+    await save(app, 'asking', one);
+    await save(app, 'free', { ...one, requiresApproval: false });
+    const body = { name: 'top', model, callableAgentNames: ['asking', 'free'] };
+    const { messages: warned } = (await app.client.agents.validate({ body })).body;
+    assert.deepEqual(
+      warned.map(({ code, path }) => `${code} ${path}`),
+      ['child-needs-approval callableAgentNames[0]'],
+    );
+  },
+);
+
+forEachService(
+  'AGENT-46 SEC-43 a credential goes to the card of a definition once somebody has approved that address, and nowhere else',
+  async (open, t) => {
+    const partner = await rawAgent(t, echo);
+    const elsewhere = await rawAgent(t, echo);
+    const app = await open(setup());
+    const remote = {
+      name: 'partner',
+      cardUrl: partner.cardUrl,
+      authorizationConfigurationKey: 'Service:McpSecrets:partner',
+      requiresApproval: false,
+    };
+    await save(app, 'boss', remote);
+    const said = async () => (await runJson(app.client, 'boss', 'ask this')).output;
+    const params = { name: 'boss:partner' };
+    const listed = async () => (await app.client.remoteAgents.list({})).body[0]?.status;
+    const nobody = 'Tool failed: nobody has approved partner';
+    assert.equal(await said(), nobody);
+    assert.deepEqual([(await listed())?.state, (await listed())?.pin], ['Refused', 'None']);
+    assert.deepEqual(await refused(app.client.remoteAgents.pin({ params })), [502, 'remote-agent-failed']);
+    assert.equal(partner.received.length, 0, 'nothing was sent, not even a question for the card');
+
+    const { status } = (await app.client.remoteAgents.approve({ params, body: {} })).body;
+    assert.deepEqual([status.state, status.pin], ['Connected', 'Same']);
+    assert.equal(await said(), 'You said this');
+    assert.ok(partner.received.every(({ headers }) => headers.authorization === 'Bearer s3cret-of-the-partner'));
+    assert.deepEqual((await app.client.remoteAgents.pin({ params })).body.changes, []);
+    const [entry] = (await trail(app)).filter(({ action }) => action === 'remote-agent.approve');
+    assert.equal(entry?.entity, 'remote-agent:boss:partner');
+
+    // Whoever may write definitions takes the credential nowhere else.
+    const move = (more: Settings) =>
+      app.client.agents.save({
+        params: { name: 'boss' },
+        body: { name: 'boss', model, remoteAgents: [{ ...remote, ...more }] },
+      });
+    await move({ cardUrl: elsewhere.cardUrl });
+    assert.equal(await said(), nobody);
+    await move({ authorizationConfigurationKey: 'Service:McpSecrets:another' });
+    assert.equal(await said(), nobody);
+    await save(app, 'thief', { ...remote, name: 'partner' });
+    assert.equal((await runJson(app.client, 'thief', 'ask this')).output, nobody);
+    assert.equal(elsewhere.received.length, 0);
+    await move({});
+    assert.equal(await said(), 'You said this');
+    // Where its card sends messages elsewhere, that is another card.
+    partner.card = cardOf(`${elsewhere.url}/a2a`);
+    await app.client.remoteAgents.pin({ params });
+    assert.equal(await said(), 'Tool failed: nobody has approved where partner takes messages');
+    assert.equal(elsewhere.received.length, 0);
+  },
+);
+
+forEachService(
+  'AGENT-46 MCP-19 a definition that says Block has its card approved first, and again once it changes',
+  async (open, t) => {
+    const partner = await rawAgent(t, echo);
+    const app = await open(setup());
+    await save(app, 'boss', { name: 'partner', cardUrl: partner.cardUrl, requiresApproval: false, pinning: 'Block' });
+    const params = { name: 'boss:partner' };
+    const said = async () => (await runJson(app.client, 'boss', 'ask this')).output;
+    assert.equal(await said(), 'Tool failed: nobody has approved partner');
+    assert.equal((await app.client.remoteAgents.pin({ params })).body.pinned, false);
+    await app.client.remoteAgents.approve({ params, body: {} });
+    assert.equal(await said(), 'You said this');
+    partner.card = { ...(partner.card as object), version: '8' };
+    await app.client.remoteAgents.pin({ params });
+    assert.equal(await said(), 'Tool failed: partner is not as it was approved');
+  },
+);
+
+forEachDurableService(
+  'RUN-78 AGENT-46 the task of a lost run is canceled at the agent that its definition names',
+  async (open, t) => {
+    const canceled: string[] = [];
+    const partner = await rawAgent(t, ({ method, params }) => {
+      if (method === 'CancelTask') canceled.push(params.id);
+      return task(method === 'CancelTask' ? 'CANCELED' : 'WORKING', { id: params.id });
+    });
+    const first = await open(setup());
+    const remote = { cardUrl: partner.cardUrl, requiresApproval: false };
+    await save(first, 'boss', { ...remote, name: 'partner' }, { ...remote, name: 'reader', effect: 'Read' });
+    const ids: Record<string, string> = {};
+    for (const agent of ['boss:partner', 'boss:reader', 'boss:gone', 'gone:partner']) {
+      ids[agent] = newId();
+      const remoteTask = JSON.stringify({ agent, taskId: `task of ${agent}`, contextId: null, state: 'WORKING' });
+      await opensRun(first.store.open(), ids[agent], { agentName: 'partner', remoteTask });
+    }
+    await first.close();
+    const RunReconciliation = { Enabled: true, OrphanThreshold: '30s', ScanInterval: '10s', HeartbeatInterval: '10s' };
+    const second = await open(setup({ folder: first.folder, service: { RunReconciliation } }));
+    const state = async (agent: string) => (await getRun(second.client, ids[agent] ?? '')).remoteTask?.state;
+    await eventually('the end of the task', async () => {
+      await second.clock.advance(10_000);
+      return (await state('boss:partner')) === 'CANCELED';
+    });
+    // A call that may be made again has the task go on, and of an agent that is not there any more nobody can be told.
+    assert.deepEqual(canceled, ['task of boss:partner']);
+    for (const agent of ['boss:reader', 'boss:gone', 'gone:partner']) {
+      const { status, error } = await getRun(second.client, ids[agent] ?? '');
+      assert.equal(status, 'Failed', agent);
+      assert.doesNotMatch(error?.message ?? '', /is told to cancel/, agent);
+    }
+  },
+);
