@@ -36,6 +36,7 @@ forEachStore('AGENT-8 create answers 201 with version 1, every default and its l
     toolDiscovery: 'all',
     skillNames: [],
     callableAgentNames: [],
+    remoteAgents: [],
     subAgents: null,
     flow: null,
     mcpResourceUris: [],

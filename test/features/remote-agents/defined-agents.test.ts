@@ -203,6 +203,26 @@ forEachService(
   },
 );
 
+forEachService('AGENT-46 SEC-43 a tenant names its own credentials, and approves for itself', async (open, t) => {
+  const partner = await rawAgent(t, echo);
+  const McpSecrets = { partner: 'Bearer of-the-default', acme: { partner: 'Bearer of-acme' } };
+  const app = await open(setup({ host: { Tenancy: { Enabled: true } }, service: { McpSecrets } }));
+  const acme = { client: app.inTenant('acme') };
+  const remote = { name: 'partner', cardUrl: partner.cardUrl, requiresApproval: false };
+  const named = (key: string) => ({ ...remote, authorizationConfigurationKey: `Service:McpSecrets:${key}` });
+  const problem = await refusal(save(acme, 'boss', named('partner')));
+  assert.equal(problem.errors?.[0]?.path, 'remoteAgents[0].authorizationConfigurationKey');
+  await save(acme, 'boss', named('acme:partner'));
+  await save(app, 'boss', named('partner'));
+  const params = { name: 'boss:partner' };
+  await app.client.remoteAgents.approve({ params, body: {} });
+  const said = async () => (await runJson(acme.client, 'boss', 'ask this')).output;
+  assert.equal(await said(), 'Tool failed: nobody has approved partner');
+  await acme.client.remoteAgents.approve({ params, body: {} });
+  assert.equal(await said(), 'You said this');
+  assert.equal(partner.received.at(-1)?.headers.authorization, 'Bearer of-acme');
+});
+
 forEachService(
   'AGENT-46 MCP-19 a definition that says Block has its card approved first, and again once it changes',
   async (open, t) => {
