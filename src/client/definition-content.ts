@@ -16,10 +16,10 @@ type Members = Readonly<Record<string, unknown>>;
 
 const isNullable = ({ type }: Shape): boolean => Array.isArray(type) && type.includes('null');
 
-/** True for what an omitted member stands for: the schema's default, or null, false or empty. */
+/** True for what an omitted member stands for: the schema's default, without one null, false or empty. */
 const isDefault = (shape: Shape, value: unknown): boolean => {
+  if (shape.default !== undefined && value !== null && value !== undefined) return value === shape.default;
   if (value === null || value === undefined || value === false) return true;
-  if (shape.default !== undefined && value === shape.default) return true;
   if (Array.isArray(value)) return value.length === 0;
   // An empty object switches a nullable group of settings on, so there it is not the same as none.
   return isRecord(value) && Object.keys(value).length === 0 && !isNullable(shape);

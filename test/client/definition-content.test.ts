@@ -83,6 +83,20 @@ describe('what a definition says', () => {
     assert.ok(!isSameDefinition(written, kept));
   });
 
+  test('has no member less where false is not what it has without one', () => {
+    const partner = { name: 'partner', cardUrl: 'https://partner.example/card.json' };
+    const remote = (more: object) => ({ ...written, remoteAgents: [{ ...partner, ...more }] });
+    const whole = { description: null, authorizationConfigurationKey: null, effect: 'External', pinning: 'Warn' };
+    const asks = remote({ ...whole, timeoutMs: 300_000, requiresApproval: true });
+    const free = remote({ ...whole, timeoutMs: 300_000, requiresApproval: false });
+    assert.ok(isSameDefinition(remote({ effect: 'external' }), asks));
+    assert.ok(isSameDefinition(remote({ requiresApproval: false }), free));
+    assert.ok(!isSameDefinition(remote({}), free));
+    assert.ok(!isSameDefinition(remote({ pinning: 'Block' }), asks));
+    assert.deepEqual(parse(definitionYaml(free, false)).remoteAgents, [{ ...partner, requiresApproval: false }]);
+    assert.deepEqual(parse(definitionYaml(asks, false)).remoteAgents, [partner]);
+  });
+
   test('is compared for bodies of any shape', () => {
     assert.ok(!isSameDefinition({ name: 'support', model: 'gpt' }, stored));
     assert.ok(!isSameDefinition({ name: 'support', toolNames: { a: 1 } }, stored));
