@@ -366,9 +366,10 @@ replayTest('RUN-53 a run that called a remote agent replays as it was, and calls
     agents: [
       { name: 'boss', callableAgentNames: ['partner'] },
       { name: 'other', toolNames: ['call_partner'] },
+      { name: 'chief', remoteAgents: [{ name: 'partner', cardUrl: remoteCard, requiresApproval: false }] },
     ],
   });
-  for (const agent of ['boss', 'other']) {
+  for (const agent of ['boss', 'other', 'chief']) {
     const asked = remoteAsked();
     const { runId, output } = await runJson(app.client, agent, 'ask this');
     assert.deepEqual([output, remoteAsked()], ['from afar', asked + 1]);
