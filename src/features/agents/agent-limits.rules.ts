@@ -9,6 +9,7 @@ export const maxListed = {
   parameters: 64,
   tools: 128,
   callableAgents: 32,
+  remoteAgents: 16,
   resources: 32,
   cultures: 32,
   fallbacks: 5,

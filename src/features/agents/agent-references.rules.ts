@@ -23,6 +23,9 @@ const listedTools = ({ toolNames }: AgentContent) => toolNames.slice(0, maxListe
 export const listedCallables = ({ callableAgentNames }: AgentContent): readonly string[] =>
   callableAgentNames.slice(0, maxListed.callableAgents);
 
+const listedRemotes = ({ remoteAgents }: AgentContent): readonly string[] =>
+  remoteAgents.slice(0, maxListed.remoteAgents).map(({ name }) => name);
+
 /** A tool whose MCP server did not answer. */
 export interface UnreachedTool {
   readonly server: string;
@@ -99,10 +102,10 @@ const collisionFindings = (content: AgentContent): Finding[] => {
       path: `callableAgentNames[${content.callableAgentNames.indexOf(name)}]`,
     })),
     // One that is listed twice has its own finding.
-    ...[...new Map(content.remoteAgents.map(({ name }, index) => [name, index])).entries()].map(([name, index]) => ({
+    ...[...new Set(listedRemotes(content))].map((name) => ({
       name,
       what: `the remote agent ${quoted(name)}`,
-      path: `remoteAgents[${index}].name`,
+      path: `remoteAgents[${content.remoteAgents.findIndex((remote) => remote.name === name)}].name`,
     })),
   ];
   return called.flatMap(({ name, what, path }) => {

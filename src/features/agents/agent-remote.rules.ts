@@ -1,6 +1,6 @@
 import type { RegisteredTool } from '../../engine/tools/index.ts';
 import { endpointProblem, isRefusedTarget, isSafeForCredentials, refusedTarget } from '../mcp-servers/index.ts';
-import { countLimit, rangeLimit, textLimit } from './agent-limits.rules.ts';
+import { countLimit, maxListed, rangeLimit, textLimit } from './agent-limits.rules.ts';
 import type { AgentContent, RemoteAgentContent } from './agents.content.ts';
 import { error, errorUnless, type Finding, quoted } from './agents.findings.ts';
 import { remoteEffects, remotePinnings } from './agents.schema.ts';
@@ -16,7 +16,6 @@ export interface RemoteAgentReferences {
   readonly tool: (agentName: string, remote: RemoteAgentContent) => RegisteredTool;
 }
 
-const maxRemoteAgents = 16;
 const longestDescription = 2000;
 const shortestMs = 1000;
 const longestMs = 86_400_000;
@@ -47,8 +46,8 @@ const addressFindings = (
 export const remoteAgentFindings = ({ remoteAgents }: AgentContent, references: RemoteAgentReferences): Finding[] => {
   const seen = new Set<string>();
   return [
-    ...countLimit('remoteAgents', remoteAgents.length, maxRemoteAgents),
-    ...remoteAgents.slice(0, maxRemoteAgents).flatMap((remote, index) => {
+    ...countLimit('remoteAgents', remoteAgents.length, maxListed.remoteAgents),
+    ...remoteAgents.slice(0, maxListed.remoteAgents).flatMap((remote, index) => {
       const path = `remoteAgents[${index}]`;
       const { name, description, effect, pinning, timeoutMs } = remote;
       const isNew = !seen.has(name);

@@ -54,6 +54,11 @@ export type RemoteAgentPinReport = Static<typeof RemoteAgentPinReport>;
 
 export const RemoteAgentApproveRequest = closed(
   {
+    cardUrl: Type.Optional(
+      nullable(Type.String(), {
+        description: 'Address that was looked at: 409 where the definition has another one by now',
+      }),
+    ),
     hash: Type.Optional(
       nullable(Type.String({ maxLength: 64 }), {
         description: 'Of the card that was looked at: 409 where it is another one by now',

@@ -113,6 +113,8 @@ export const remoteAgentService = (deps: RemoteAgentServiceDeps): Handlers<typeo
     async approve(context, { params: { name }, body }) {
       const { tenantId, principal } = context;
       const agent = await known(tenantId, name);
+      if (body?.cardUrl != null && body.cardUrl !== agent.cardUrl)
+        throw new AcpError('remote-card-changed', `The card of "${name}" is at ${agent.cardUrl} by now.`);
       const { look, found } = await lookedAt(agent);
       const { hash, text } = found;
       if (body?.hash != null && body.hash !== hash)

@@ -172,7 +172,16 @@ forEachService(
     assert.deepEqual(await refused(app.client.remoteAgents.pin({ params })), [502, 'remote-agent-failed']);
     assert.equal(partner.received.length, 0, 'nothing was sent, not even a question for the card');
 
-    const { status } = (await app.client.remoteAgents.approve({ params, body: {} })).body;
+    // Somebody looked at one address, and there is another one by now.
+    const looked = { cardUrl: elsewhere.cardUrl };
+    assert.deepEqual(await refused(app.client.remoteAgents.approve({ params, body: looked })), [
+      409,
+      'remote-card-changed',
+    ]);
+    assert.equal(partner.received.length, 0);
+
+    const approved = { params, body: { cardUrl: partner.cardUrl } };
+    const { status } = (await app.client.remoteAgents.approve(approved)).body;
     assert.deepEqual([status.state, status.pin], ['Connected', 'Same']);
     assert.equal(await said(), 'You said this');
     assert.ok(partner.received.every(({ headers }) => headers.authorization === 'Bearer s3cret-of-the-partner'));
