@@ -33,7 +33,10 @@ export const keptItems = (history: readonly ChatMessage[]): IsKept => {
   const runs = new Set(history.flatMap(({ runId }) => (runId === null ? [] : [hexOf(runId)])));
   const { open } = callsOf(history);
   return ({ id, type, call_id: callId }) => {
-    if (type === 'function_call' && typeof callId === 'string' && open.has(callId)) return 'Waiting';
+    const isOpen = typeof callId === 'string' && open.has(callId);
+    if (type === 'function_call' && isOpen) return 'Waiting';
+    // What a call waits for is new, whatever id a program gives it.
+    if (type === 'function_call_output' && isOpen) return null;
     const run = typeof id === 'string' ? runOfItem(id) : null;
     return run !== null && runs.has(run) ? 'Done' : null;
   };

@@ -66,7 +66,8 @@ forEachHttpService('OAI-26 OAI-31 what a program sends back of its conversation 
     const { body: first } = await respond(app, way === 'conversation' ? talk : {});
     assert.deepEqual(typesOf(first.output), ['message', 'function_call']);
     // Some keep items as they came, and some no more than what they are about.
-    const second = await next(first, 'Sun.', [...(index % 2 === 0 ? first.output : [call('call-1')]), result]);
+    const again = index % 2 === 0 ? first.output : [call('call-1')];
+    const second = await next(first, 'Sun.', [...again, { ...result, id: first.output[1].id }]);
     const lines = () => conversation(simulator.lastRequest()).slice(1);
     const answered = ['user: Hello', 'assistant: Let me look. weather()', 'tool: sunny'];
     assert.deepEqual(lines(), answered);
