@@ -19,6 +19,8 @@ export interface RemoteAgentReferences {
 const longestDescription = 2000;
 const shortestMs = 1000;
 const longestMs = 86_400_000;
+const longestAddress = 2048;
+const unseen = /[\s\p{C}]/u;
 const remoteName = /^[A-Za-z0-9][A-Za-z0-9_-]{0,31}$/;
 
 const oneOfFinding = (path: string, word: string, words: readonly string[]): Finding[] =>
@@ -31,6 +33,9 @@ const addressFindings = (
 ): Finding[] => {
   const urlPath = `${path}.cardUrl`;
   const wrong = (message: string): Finding[] => [error('value-out-of-range', urlPath, `${urlPath} ${message}.`)];
+  // An address is read by whoever approves it, and parsers drop some of what nobody sees.
+  if (cardUrl.length > longestAddress || unseen.test(cardUrl))
+    return wrong(`must be at most ${longestAddress} characters, without spaces and characters that nobody sees`);
   const problem = endpointProblem(cardUrl);
   if (problem !== null) return wrong(problem);
   const url = new URL(cardUrl);
@@ -38,8 +43,9 @@ const addressFindings = (
   if (key === null) return [];
   if (!isSafeForCredentials(url, allowPrivate)) return wrong('must be https where a credential is sent to it');
   const keyPath = `${path}.authorizationConfigurationKey`;
+  const isKey = key.length <= longestAddress && !unseen.test(key) && mayName?.(key) !== false;
   const message = `${keyPath} must be a key below Mcp:AllowedConfigurationPrefix that this tenant may name.`;
-  return errorUnless(mayName?.(key) !== false, 'value-out-of-range', keyPath, message);
+  return errorUnless(isKey, 'value-out-of-range', keyPath, message);
 };
 
 /** What the remote agents of a definition are, each for itself. */

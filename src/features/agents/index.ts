@@ -15,6 +15,7 @@ import { type EstimateDeps, estimateService } from './estimate.service.ts';
 import { createExposedModels, type ExposedModelDeps } from './exposed-models.ts';
 
 export { compileFlow, flowFindings } from './agent-flow.rules.ts';
+export { isAgentName } from './agent-limits.rules.ts';
 export { callToolName } from './agent-references.rules.ts';
 export type { RemoteAgentReferences } from './agent-remote.rules.ts';
 export type { AgentVariant, AgentVariants } from './agent-variants.ts';

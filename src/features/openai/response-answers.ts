@@ -24,7 +24,7 @@ export const answeredBehind = ({ history }: ResponseSource, { answers }: Respons
       throw refused('tool-call-answered', `The call "${callId}" is answered.`, `${path}.call_id`);
     return { role: 'Tool', callId, toolName, result };
   });
-  const [missing] = open;
+  const [missing] = open.keys();
   if (given.length > 0 && missing !== undefined)
     throw refused('tool-results-missing', `The call "${missing}" is not answered.`, 'input');
   return given;

@@ -81,9 +81,17 @@ class Reader {
   /** Whether the history has the item. The result of a call of it is new as long as that waits for one. */
   #isRepeated(item: InputItem): boolean {
     const { type, call_id: callId } = item;
+    if (type === 'function_call_output' && this.#repeated.delete(callId ?? '')) return true;
     const kept = this.#isKept(item);
-    if (kept === 'Done' && type === 'function_call' && typeof callId === 'string') this.#repeated.add(callId);
-    return kept !== null || (type === 'function_call_output' && this.#repeated.delete(callId ?? ''));
+    if (type === 'function_call' && kept === 'Done' && typeof callId === 'string') this.#repeated.add(callId);
+    if (type === 'function_call' && kept === 'Waiting') this.#forgetText();
+    return kept !== null;
+  }
+
+  /** What an assistant says before its call is in the history with the call. */
+  #forgetText(): void {
+    const last = this.given.at(-1);
+    if (last?.role === 'Assistant' && last.calls.length === 0) this.given.pop();
   }
 
   #message({ role, content }: InputItem, path: string): void {

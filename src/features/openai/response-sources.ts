@@ -57,16 +57,19 @@ export const createResponseSources = ({ store, sessions }: ResponseSourceDeps) =
     if (history.length === 0) throw notFound(id);
     return { row, session, history };
   },
-  /** What was said before a request that names an earlier response or a conversation; empty where there is no such thing. */
+  /**
+   * What was said before a request that names an earlier response or a conversation. Empty where there is no such thing, or it is
+   * somebody else's: what refuses the request says so in its turn.
+   */
   async historyOf(
-    tenantId: string,
-    responseId: string | null,
-    conversationId: string | null,
+    { tenantId, principal }: CallContext,
+    before: { readonly responseId: string } | { readonly conversationId: string },
   ): Promise<readonly ChatMessage[]> {
-    const row = responseId === null ? undefined : await store.get(tenantId, responseId);
-    const sessionId = responseId === null ? conversationId : row?.session_id;
-    const session = sessionId == null ? undefined : await sessions.store.get(tenantId, sessionId);
-    const messages = session === undefined ? [] : await sessions.store.messages(session);
+    const row = 'responseId' in before ? await store.get(tenantId, before.responseId) : undefined;
+    const sessionId = 'conversationId' in before ? before.conversationId : row?.session_id;
+    const session = sessionId === undefined ? undefined : await sessions.store.get(tenantId, sessionId);
+    if (session === undefined || !sessions.access.maySee(principal, session.owner_id)) return [];
+    const messages = await sessions.store.messages(session);
     return row === undefined ? messages : historyAt(row, messages);
   },
   /** A session of its own with that history, and with what it waits for. */

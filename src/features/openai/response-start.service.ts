@@ -8,7 +8,7 @@ import type { AskedSettings, ChatMessage, GivenContext } from '../../engine/cont
 import { isModelName } from '../agents/index.ts';
 import { askedAgent, type Entrance, type Launch, type RunAnswers } from '../runs/index.ts';
 import type { GivenMessages } from './given-messages.ts';
-import { hexOf } from './items.ts';
+import { hexOf, runOfItem } from './items.ts';
 import { type IsKept, keptItems } from './kept-items.ts';
 import { modelSettings } from './model-request.ts';
 import type { OpenAiTelemetry } from './openai-telemetry.ts';
@@ -103,22 +103,23 @@ const ofRun = namesOf('input');
 
 const nothingKept: IsKept = () => null;
 
-/** Whether an item may be one that the service has sent. */
-const isOfAssistant = ({ type, role }: InputItem): boolean => type === 'function_call' || role === 'assistant';
+/** Whether an item may be one that the history has. */
+const mayBeKept = ({ type, id }: InputItem): boolean =>
+  type === 'function_call' || (typeof id === 'string' && runOfItem(id) !== null);
 
 /** One run for each response, in a session of its own, in that of a conversation, or in none. */
 export const responseStart = (deps: ResponseStartDeps): Pick<Handlers<typeof responseOperations>, 'create'> => {
   const { launch, answers, given, telemetry, sources } = deps;
 
   /** Nothing is looked up for an input that says what is new alone. */
-  const keptOf = async (
-    { tenantId }: CallContext,
-    { conversation, previous_response_id }: Request['body'],
-    items: Input,
-  ): Promise<IsKept> => {
-    if (!Array.isArray(items) || !items.some(isOfAssistant)) return nothingKept;
-    const named = typeof conversation === 'string' ? conversation : conversation?.id;
-    return keptItems(await sources.historyOf(tenantId, previous_response_id ?? null, named ?? null));
+  const keptOf = async (context: CallContext, body: Request['body'], items: Input): Promise<IsKept> => {
+    if (!Array.isArray(items) || !items.some(mayBeKept)) return nothingKept;
+    const previous = body.previous_response_id ?? null;
+    if (previous !== null) return keptItems(await sources.historyOf(context, { responseId: previous }));
+    // A request that is sent again with its key is read as it was the first time, and has become part of the history since.
+    if (context.once !== null) return nothingKept;
+    const conversationId = conversationOf(body, deps.conversations);
+    return conversationId === null ? nothingKept : keptItems(await sources.historyOf(context, { conversationId }));
   };
 
   const askedOf = async (context: CallContext, body: ResponseRequest): Promise<Asked> => {

@@ -1,6 +1,6 @@
 import { createHash } from 'node:crypto';
 import type { Config } from '../../core/config/index.ts';
-import type { KnownAgent, RemoteAgentContent } from '../agents/index.ts';
+import { isAgentName, type KnownAgent, type RemoteAgentContent } from '../agents/index.ts';
 import type { ConfiguredAgent } from './agent-cards.ts';
 
 /** The agents of a tenant, whose definitions may have remote ones. */
@@ -53,12 +53,14 @@ export const createKnownAgents = (config: Config, definitions: Definitions) => {
     /** Those of the host first, each kind in the order of ids. */
     async list(tenantId: string): Promise<readonly ConfiguredAgent[]> {
       const agents = await definitions.list(tenantId);
-      return [...host, ...agents.flatMap((agent) => definedIn(tenantId, agent))];
+      const defined = agents.flatMap((agent) => definedIn(tenantId, agent));
+      return [...host, ...defined.sort((a, b) => (a.id < b.id ? -1 : 1))];
     },
     async find(tenantId: string, id: string): Promise<ConfiguredAgent | undefined> {
       const end = id.indexOf(separator);
       if (end < 0) return byName.get(id);
-      const agent = await definitions.find(tenantId, id.slice(0, end));
+      const agentName = id.slice(0, end);
+      const agent = isAgentName(agentName) ? await definitions.find(tenantId, agentName) : null;
       return agent === null ? undefined : definedIn(tenantId, agent).find((one) => one.id === id);
     },
   };

@@ -16,7 +16,15 @@ export const remoteAgentOperations = defineOperations({
     errors: [],
     cli: {
       command: 'a2a list',
-      columns: ['name', 'cardUrl', 'status.state', 'status.protocolVersion', 'status.pin', 'status.problem'],
+      columns: [
+        'name',
+        'cardUrl',
+        'authorizationConfigurationKey',
+        'status.state',
+        'status.protocolVersion',
+        'status.pin',
+        'status.problem',
+      ],
     },
   },
   pin: {
@@ -42,7 +50,7 @@ export const remoteAgentOperations = defineOperations({
     params: AgentName,
     body: Type.Optional(RemoteAgentApproveRequest),
     responses: { 200: RemoteAgentDescriptor },
-    errors: ['not-found', 'remote-card-changed', 'remote-agent-failed'],
+    errors: ['not-found', 'validation-failed', 'remote-card-changed', 'remote-agent-failed'],
     audit: { action: 'remote-agent.approve', entity: 'remote-agent', mode: 'noted' },
     cli: { command: 'a2a approve' },
   },

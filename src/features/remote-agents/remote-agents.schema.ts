@@ -10,6 +10,7 @@ export const RemoteAgentDescriptor = Type.Object(
     toolName: Type.String({ description: 'The tool through which agents call it' }),
     agentName: nullable(Type.String({ description: 'The agent whose definition has it; null: the host has' })),
     cardUrl: Type.String(),
+    authorizationConfigurationKey: nullable(Type.String({ description: 'Names the credential that it gets' })),
     description: nullable(Type.String({ description: 'What models are told of it' })),
     effect: oneOf(['Read', 'Write', 'Destructive', 'External']),
     requiresApproval: Type.Boolean(),
@@ -56,7 +57,14 @@ export const RemoteAgentApproveRequest = closed(
   {
     cardUrl: Type.Optional(
       nullable(Type.String(), {
-        description: 'Address that was looked at: 409 where the definition has another one by now',
+        description:
+          'Address that was looked at: 409 where it is another one by now. Required with a key that a definition names',
+      }),
+    ),
+    authorizationConfigurationKey: Type.Optional(
+      nullable(Type.String(), {
+        description:
+          'Key that was looked at: 409 where it is another one by now. Required where a definition names one',
       }),
     ),
     hash: Type.Optional(

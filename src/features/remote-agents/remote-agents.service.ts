@@ -1,4 +1,4 @@
-import { AcpError } from '../../contract/errors.ts';
+import { AcpError, invalidField } from '../../contract/errors.ts';
 import { ok } from '../../contract/operation.ts';
 import type { Handlers } from '../../core/context.ts';
 import { isoTime } from '../../core/iso-time.ts';
@@ -29,10 +29,33 @@ export interface RemoteAgentServiceDeps {
 
 // Each may be a request to another system.
 const looksAtOnce = 16;
+// Whoever reads the list waits for it. What was not looked at until then is Unknown.
+const longestLookMs = 10_000;
 
-const pinState = (look: CardLook, pin: RemoteAgentPinRow | undefined): RemoteAgentDescriptor['status']['pin'] => {
+interface Looked {
+  readonly cardUrl?: string | null;
+  readonly authorizationConfigurationKey?: string | null;
+}
+
+/** Throws where somebody approves what is another thing by now, or says too little of what a credential is sent for. */
+const assertAsLookedAt = (agent: ConfiguredAgent, { cardUrl, authorizationConfigurationKey: key }: Looked): void => {
+  const { id, definedBy, authorizationKey } = agent;
+  if (definedBy !== null && authorizationKey !== null) {
+    if (cardUrl == null) throw invalidField('cardUrl', 'is required: a credential is sent there');
+    if (key == null) throw invalidField('authorizationConfigurationKey', 'is required: its value is sent there');
+  }
+  if (cardUrl != null && cardUrl !== agent.cardUrl)
+    throw new AcpError('remote-card-changed', `The card of "${id}" is at ${agent.cardUrl} by now.`);
+  if (key != null && key !== authorizationKey)
+    throw new AcpError('remote-card-changed', `The key of "${id}" is ${authorizationKey ?? 'none'} by now.`);
+};
+
+const pinState = (
+  look: CardLook | null,
+  pin: RemoteAgentPinRow | undefined,
+): RemoteAgentDescriptor['status']['pin'] => {
   if (pin === undefined) return 'None';
-  return pin.hash === look.found?.hash ? 'Same' : 'Changed';
+  return pin.hash === look?.found?.hash ? 'Same' : 'Changed';
 };
 
 export const remoteAgentService = (deps: RemoteAgentServiceDeps): Handlers<typeof remoteAgentOperations> => {
@@ -45,23 +68,24 @@ export const remoteAgentService = (deps: RemoteAgentServiceDeps): Handlers<typeo
   };
   const describe = (
     agent: ConfiguredAgent,
-    look: CardLook,
+    look: CardLook | null,
     pin: RemoteAgentPinRow | undefined,
   ): RemoteAgentDescriptor => {
     const { id, name, definedBy, cardUrl, description, effect, requiresApproval, pinning } = agent;
-    const card = look.found?.card ?? null;
+    const card = look?.found?.card ?? null;
     return {
       ...{ name: id, toolName: deps.toolName(name), agentName: definedBy },
+      authorizationConfigurationKey: agent.authorizationKey,
       ...{ cardUrl, description, effect, requiresApproval, pinning },
       status: {
-        state: look.state,
-        problem: look.problem,
+        state: look?.state ?? 'Unknown',
+        problem: look?.problem ?? null,
         agentName: shownName(card?.name ?? null),
         agentVersion: shownName(card?.version ?? null),
         url: shownName(card?.url.href ?? null),
         protocolVersion: card?.protocol ?? null,
         skillCount: card?.skillCount ?? 0,
-        checkedAt: isoTime(look.at),
+        checkedAt: look === null ? null : isoTime(look.at),
         pin: pinState(look, pin),
       },
     };
@@ -82,14 +106,17 @@ export const remoteAgentService = (deps: RemoteAgentServiceDeps): Handlers<typeo
   };
 
   return {
-    async list({ tenantId }) {
+    async list({ tenantId, signal }) {
       const pins = new Map((await store.pins(tenantId)).map((pin) => [pin.name, pin]));
       const described: RemoteAgentDescriptor[] = [];
       const all = await deps.known.list(tenantId);
+      const begunAt = performance.now();
       for (let next = 0; next < all.length; next += looksAtOnce) {
+        signal.throwIfAborted();
         const some = all.slice(next, next + looksAtOnce);
-        const looks = await Promise.all(some.map((agent) => current(agent, pins.get(agent.pinId))));
-        described.push(...some.map((agent, index) => describe(agent, looks[index] as CardLook, pins.get(agent.pinId))));
+        const isLate = performance.now() - begunAt > longestLookMs;
+        const looks = await Promise.all(some.map((agent) => (isLate ? null : current(agent, pins.get(agent.pinId)))));
+        described.push(...some.map((agent, index) => describe(agent, looks[index] ?? null, pins.get(agent.pinId))));
       }
       return ok(described);
     },
@@ -113,8 +140,7 @@ export const remoteAgentService = (deps: RemoteAgentServiceDeps): Handlers<typeo
     async approve(context, { params: { name }, body }) {
       const { tenantId, principal } = context;
       const agent = await known(tenantId, name);
-      if (body?.cardUrl != null && body.cardUrl !== agent.cardUrl)
-        throw new AcpError('remote-card-changed', `The card of "${name}" is at ${agent.cardUrl} by now.`);
+      assertAsLookedAt(agent, body ?? {});
       const { look, found } = await lookedAt(agent);
       const { hash, text } = found;
       if (body?.hash != null && body.hash !== hash)
@@ -135,7 +161,12 @@ export const remoteAgentService = (deps: RemoteAgentServiceDeps): Handlers<typeo
         tell({
           id: name,
           before: before === undefined ? null : { hash: before.hash },
-          after: { hash, changes: changes.map(({ path, change }) => ({ path, change })) },
+          after: {
+            hash,
+            cardUrl: agent.cardUrl,
+            authorizationConfigurationKey: agent.authorizationKey,
+            changes: changes.map(({ path, change }) => ({ path, change })),
+          },
         });
       });
       return ok(describe(agent, look, pin));

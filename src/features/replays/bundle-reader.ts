@@ -113,6 +113,12 @@ const runsOf = async function* (source: BundleSource): AsyncGenerator<BundledRun
   if (run !== null) yield wholeRun(run);
 };
 
+/** A definition as it is now. Bundles of earlier versions know nothing of remote agents. */
+const wholeDefinition = (definition: BundleDefinition): BundleDefinition => {
+  const { content } = definition;
+  return { ...definition, content: { ...content, remoteAgents: content.remoteAgents ?? [] } };
+};
+
 /** What is gathered while a file is checked, beside its hashes. */
 class Contents {
   readonly definitions: BundleDefinition[] = [];
@@ -125,7 +131,7 @@ class Contents {
     const problem = shapeError(place?.part ?? section, data);
     if (problem !== null)
       throw refuse(`Section "${section}" of the bundle is not what a bundle has there: ${problem}.`);
-    if (section === 'definitions') this.definitions.push(data as BundleDefinition);
+    if (section === 'definitions') this.definitions.push(wholeDefinition(data as BundleDefinition));
     if (place === null) return;
     if (this.#last?.id !== place.id) this.#begin(place.id);
     this.#last?.parts.add(place.part);

@@ -132,6 +132,14 @@ overHttp('OAI-28 SESS-25 of another user a conversation is not there, and not to
   assert.deepEqual(codeOf(await respond(app, referring, { key: ben })), [400, 'validation_failed']);
   assert.equal((await respond(app, referring, { key: ann })).status, 200);
   assert.equal((await respond(app, { previous_response_id: first.id }, { key: ann })).status, 200);
+  // Nor does an answer say which calls wait there.
+  app.simulator.enqueue(calls('weather', {}, 'call_0'));
+  await respond(app, { conversation: 'waits' }, { key: ann });
+  const guess = (callId: string) => {
+    const input = [{ type: 'function_call', call_id: callId, name: 'weather', arguments: '{}' }];
+    return respond(app, { conversation: 'waits', input }, { key: ben });
+  };
+  assert.deepEqual((await guess('call_0')).body, (await guess('call_1')).body);
   // The native endpoint knows of no reservations: once there is a session, that says whose the conversation is.
   const { body: taken } = await send(app, '/conversations', {}, { key: ann });
   const native = await fetch(`${app.url}/api/agents/helper/run`, {

@@ -66,7 +66,8 @@ forEachHttpService('OAI-26 OAI-31 what a program sends back of its conversation 
     const { body: first } = await respond(app, way === 'conversation' ? talk : {});
     assert.deepEqual(typesOf(first.output), ['message', 'function_call']);
     // Some keep items as they came, and some no more than what they are about.
-    const again = index % 2 === 0 ? first.output : [call('call-1')];
+    const bare = [{ role: 'assistant', content: 'Let me look.' }, call('call-1')];
+    const again = index % 2 === 0 ? first.output : bare;
     const second = await next(first, 'Sun.', [...again, { ...result, id: first.output[1].id }]);
     const lines = () => conversation(simulator.lastRequest()).slice(1);
     const answered = ['user: Hello', 'assistant: Let me look. weather()', 'tool: sunny'];
@@ -80,6 +81,48 @@ forEachHttpService('OAI-26 OAI-31 what a program sends back of its conversation 
     assert.deepEqual(lines().slice(-3), ['assistant: Rain.', 'assistant: weather()', 'tool: foggy']);
   }
 });
+
+forEachHttpService(
+  'OAI-31 a call whose id a model repeats is another call, and answered by its own result',
+  async (open) => {
+    const app = await open(helperSetup());
+    const { simulator } = app;
+    const talk = { conversation: 'talk' };
+    const said = (...input: unknown[]) => respond(app, { ...talk, input });
+    simulator.enqueue(calls('weather', {}, 'call_0'), says('Sun.'), calls('weather', {}, 'call_0'), says('Rain.'));
+    const { body: first } = await respond(app, talk);
+    await said(output('call_0', 'sunny'));
+    const { body: third } = await respond(app, { ...talk, input: 'And now?' });
+    const old = [...first.output, output('call_0', 'sunny')];
+    // The old result is none of the new call.
+    assert.deepEqual(codeOf(await said(...old, ...third.output)), [400, 'message_required']);
+    const answer = await said(...old, ...third.output, output('call_0', 'rainy'));
+    assert.equal(answer.status, 200, answer.text);
+    assert.deepEqual(conversation(simulator.lastRequest()).slice(-4), [
+      'assistant: Sun.',
+      'user: And now?',
+      'assistant: weather()',
+      'tool: rainy',
+    ]);
+  },
+);
+
+overHttp(
+  'OAI-10 OAI-31 a request with its key is the same one when it comes again, whatever it sends back',
+  async (open) => {
+    const app = await open(helperSetup());
+    const { simulator } = app;
+    const talk = { conversation: 'talk' };
+    simulator.enqueue(calls('weather', {}, 'call-1'), says('Sun.'));
+    const { body: first } = await respond(app, talk);
+    const input = [...first.output, output('call-1', 'sunny')];
+    const ask = () => respond(app, { ...talk, input }, { headers: { 'idempotency-key': 'k-1' } });
+    const once = await ask();
+    assert.equal(once.status, 200, once.text);
+    const again = await ask();
+    assert.deepEqual([again.status, again.body.id], [200, once.body.id]);
+  },
+);
 
 forEachHttpService(
   'OAI-26 OAI-27 from a failed response one goes on with what was said before it, and not with what came later',

@@ -104,6 +104,9 @@ forEachService(
       [{ name: 'a.b' }, 'invalid-name remoteAgents[0].name'],
       [{ name: 'x'.repeat(33) }, 'invalid-name remoteAgents[0].name'],
       [{ cardUrl: 'card.json' }, 'value-out-of-range remoteAgents[0].cardUrl'],
+      [{ cardUrl: 'https://partner.example\t.evil.example/' }, 'value-out-of-range remoteAgents[0].cardUrl'],
+      [{ cardUrl: 'https://partner.example/\u202e' }, 'value-out-of-range remoteAgents[0].cardUrl'],
+      [{ cardUrl: `https://partner.example/${'x'.repeat(2048)}` }, 'value-out-of-range remoteAgents[0].cardUrl'],
       [{ cardUrl: 'file:///etc/passwd' }, 'value-out-of-range remoteAgents[0].cardUrl'],
       [{ cardUrl: 'https://ann:pass@partner.example/' }, 'value-out-of-range remoteAgents[0].cardUrl'],
       [{ cardUrl: 'http://127.0.0.1:9/card' }, 'value-out-of-range remoteAgents[0].cardUrl'],
@@ -172,15 +175,19 @@ forEachService(
     assert.deepEqual(await refused(app.client.remoteAgents.pin({ params })), [502, 'remote-agent-failed']);
     assert.equal(partner.received.length, 0, 'nothing was sent, not even a question for the card');
 
-    // Somebody looked at one address, and there is another one by now.
-    const looked = { cardUrl: elsewhere.cardUrl };
-    assert.deepEqual(await refused(app.client.remoteAgents.approve({ params, body: looked })), [
-      409,
-      'remote-card-changed',
-    ]);
+    // Who approves says of what; somebody may have looked at another address, or another key.
+    const { cardUrl, authorizationConfigurationKey } = remote;
+    const approve = (body: Settings) => app.client.remoteAgents.approve({ params, body });
+    assert.equal((await refusal(approve({}))).errors?.[0]?.path, 'cardUrl');
+    assert.equal((await refusal(approve({ cardUrl }))).errors?.[0]?.path, 'authorizationConfigurationKey');
+    for (const other of [{ cardUrl: elsewhere.cardUrl }, { authorizationConfigurationKey: 'Service:McpSecrets:other' }])
+      assert.deepEqual(await refused(approve({ cardUrl, authorizationConfigurationKey, ...other })), [
+        409,
+        'remote-card-changed',
+      ]);
     assert.equal(partner.received.length, 0);
 
-    const approved = { params, body: { cardUrl: partner.cardUrl } };
+    const approved = { params, body: { cardUrl, authorizationConfigurationKey } };
     const { status } = (await app.client.remoteAgents.approve(approved)).body;
     assert.deepEqual([status.state, status.pin], ['Connected', 'Same']);
     assert.equal(await said(), 'You said this');
@@ -188,6 +195,10 @@ forEachService(
     assert.deepEqual((await app.client.remoteAgents.pin({ params })).body.changes, []);
     const [entry] = (await trail(app)).filter(({ action }) => action === 'remote-agent.approve');
     assert.equal(entry?.entity, 'remote-agent:boss:partner');
+    const { hash: _hash, changes: _changes, ...what } = (entry?.after ?? {}) as Settings;
+    assert.deepEqual(what, { cardUrl, authorizationConfigurationKey });
+    const [shown] = (await app.client.remoteAgents.list({})).body;
+    assert.equal(shown?.authorizationConfigurationKey, authorizationConfigurationKey);
 
     // Whoever may write definitions takes the credential nowhere else.
     const move = (more: Settings) =>
@@ -224,10 +235,14 @@ forEachService('AGENT-46 SEC-43 a tenant names its own credentials, and approves
   await save(acme, 'boss', named('acme:partner'));
   await save(app, 'boss', named('partner'));
   const params = { name: 'boss:partner' };
-  await app.client.remoteAgents.approve({ params, body: {} });
+  const approve = (client: TestApp['client'], key: string) => {
+    const body = { cardUrl: partner.cardUrl, authorizationConfigurationKey: `Service:McpSecrets:${key}` };
+    return client.remoteAgents.approve({ params, body });
+  };
+  await approve(app.client, 'partner');
   const said = async () => (await runJson(acme.client, 'boss', 'ask this')).output;
   assert.equal(await said(), 'Tool failed: nobody has approved partner');
-  await acme.client.remoteAgents.approve({ params, body: {} });
+  await approve(acme.client, 'acme:partner');
   assert.equal(await said(), 'You said this');
   assert.equal(partner.received.at(-1)?.headers.authorization, 'Bearer of-acme');
 });

@@ -239,6 +239,10 @@ forEachDurableService('a bundle whose hashes hold and whose values are others is
   const changed = (part: string, from: string, to: string) =>
     resealed(lines.map((line) => (line.startsWith(`{"section":"${part}`) ? line.replace(from, to) : line)));
   assert.equal((await replayBundle(await openText(await resealed(lines)), none)).result, 'identical');
+  // A bundle of a version that knew nothing of remote agents.
+  const older = lines.map((line) => line.replaceAll('"remoteAgents":[],', ''));
+  assert.notDeepEqual(older, lines);
+  assert.equal((await replayBundle(await openText(await resealed(older)), none)).result, 'identical');
   const shaped = async (part: string, from: string, to: string) => refused(await changed(part, from, to));
   assert.match(
     await shaped(`runs/${runId}/start`, '"inputs":[]', '"inputs":[1]'),
