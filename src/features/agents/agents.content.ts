@@ -82,3 +82,24 @@ export const agentContent = (body: AgentDefinitionRequest): AgentContent => {
         : { ...compaction, summarizationModel: withSchemaName(summarizer) },
   };
 };
+
+type Later = 'flow' | 'toolDiscovery' | 'remoteAgents';
+
+/** Content as this version of the service or an earlier one has stored it. */
+export type EarlierContent = Omit<AgentContent, Later> & Partial<Pick<AgentContent, Later>>;
+
+const noGates: NonNullable<AgentContent['flow']> = {
+  rateLimit: null,
+  throttle: null,
+  debounce: null,
+  singleton: null,
+  concurrency: null,
+  priority: null,
+};
+
+/** Earlier versions of the service stored no flow, or one with fewer gates, gave models all tools, and knew no remote agents. */
+export const currentContent = (content: EarlierContent): AgentContent => {
+  const { toolDiscovery = 'all', remoteAgents = [] } = content;
+  const flow = content.flow ?? null;
+  return { ...content, toolDiscovery, remoteAgents, flow: flow && { ...noGates, ...flow } };
+};

@@ -3,7 +3,7 @@ import { AcpError } from '../../contract/errors.ts';
 import { defineStore, type StoreOf } from '../../db/define-store.ts';
 import type { AgentVersionRow } from '../../db/tables/agents.ts';
 import type { Tables } from '../../db/tables.ts';
-import type { AgentContent } from './agents.content.ts';
+import { type AgentContent, currentContent, type EarlierContent } from './agents.content.ts';
 
 /** One immutable version of a stored agent. */
 export interface StoredAgent {
@@ -29,33 +29,14 @@ interface Saving {
   readonly updatedBy: string | null;
 }
 
-const noGates: NonNullable<AgentContent['flow']> = {
-  rateLimit: null,
-  throttle: null,
-  debounce: null,
-  singleton: null,
-  concurrency: null,
-  priority: null,
-};
-
 // Far below the number of parameters that a statement may have, and few different texts of it.
 const namesPerQuery = 200;
-
-type Later = 'flow' | 'toolDiscovery' | 'remoteAgents';
-
-/** Earlier versions of the service stored no flow, or one with fewer gates, gave models all tools, and knew no remote agents. */
-const contentOf = (text: string): AgentContent => {
-  const content = JSON.parse(text) as Omit<AgentContent, Later> & Partial<Pick<AgentContent, Later>>;
-  const { toolDiscovery = 'all', remoteAgents = [] } = content;
-  const flow = content.flow ?? null;
-  return { ...content, toolDiscovery, remoteAgents, flow: flow && { ...noGates, ...flow } };
-};
 
 const toAgent = (row: AgentVersionRow): StoredAgent => ({
   tenantId: row.tenant_id,
   name: row.name,
   version: row.version,
-  content: contentOf(row.content),
+  content: currentContent(JSON.parse(row.content) as EarlierContent),
   updatedAt: row.updated_at,
   updatedBy: row.updated_by,
   restoredFrom: row.restored_from,

@@ -20,7 +20,7 @@ export { callToolName } from './agent-references.rules.ts';
 export type { RemoteAgentReferences } from './agent-remote.rules.ts';
 export type { AgentVariant, AgentVariants } from './agent-variants.ts';
 export type { KnownAgent } from './agents.catalog.ts';
-export { type AgentContent, type RemoteAgentContent, wholeFlow } from './agents.content.ts';
+export { type AgentContent, currentContent, type RemoteAgentContent, wholeFlow } from './agents.content.ts';
 export { fieldErrors } from './agents.findings.ts';
 export type { AgentReferences } from './agents.rules.ts';
 export type { AgentDefinitionRequest } from './agents.schema.ts';

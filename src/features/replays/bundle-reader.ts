@@ -1,6 +1,7 @@
 import { AcpError } from '../../contract/errors.ts';
 import { isRecord } from '../../contract/record.ts';
 import type { ModelTool } from '../../providers/models/model-provider.ts';
+import { currentContent } from '../agents/index.ts';
 import {
   type BundleDefinition,
   type BundledRun,
@@ -113,11 +114,11 @@ const runsOf = async function* (source: BundleSource): AsyncGenerator<BundledRun
   if (run !== null) yield wholeRun(run);
 };
 
-/** A definition as it is now. Bundles of earlier versions know nothing of remote agents. */
-const wholeDefinition = (definition: BundleDefinition): BundleDefinition => {
-  const { content } = definition;
-  return { ...definition, content: { ...content, remoteAgents: content.remoteAgents ?? [] } };
-};
+/** A definition as it is now, in a bundle of any version. */
+const wholeDefinition = (definition: BundleDefinition): BundleDefinition => ({
+  ...definition,
+  content: currentContent(definition.content),
+});
 
 /** What is gathered while a file is checked, beside its hashes. */
 class Contents {

@@ -107,6 +107,20 @@ forEachHttpService(
   },
 );
 
+forEachHttpService(
+  'OAI-31 a call that was passed over is answered no more, also where it is sent back',
+  async (open) => {
+    const app = await open(helperSetup());
+    const { simulator } = app;
+    const talk = { conversation: 'talk' };
+    simulator.enqueue(calls('weather', {}, 'call-1'), says('Never mind.'));
+    const { body: first } = await respond(app, talk);
+    await respond(app, { ...talk, input: 'Leave it.' });
+    const input = [...first.output, output('call-1', 'sunny')];
+    assert.deepEqual(codeOf(await respond(app, { ...talk, input })), [409, 'tool_call_answered']);
+  },
+);
+
 overHttp(
   'OAI-10 OAI-31 a request with its key is the same one when it comes again, whatever it sends back',
   async (open) => {

@@ -68,6 +68,13 @@ forEachService('AGENT-46 a definition names an agent of another system by the ad
     [listed?.name, listed?.toolName, listed?.agentName, listed?.effect, listed?.status.state, listed?.status.pin],
     ['boss:partner', 'call_partner', 'boss', 'Read', 'Connected', 'None'],
   );
+  const free = { cardUrl: partner.cardUrl, requiresApproval: false };
+  await save(app, 'also', { ...free, name: 'zoe' }, { ...free, name: 'adam' });
+  const names = (await app.client.remoteAgents.list({})).body.map(({ name }) => name);
+  assert.deepEqual(names, ['also:adam', 'also:zoe', 'boss:partner']);
+  for (const name of ['nobody:partner', 'boss:nobody', '\u0000:partner', ':partner', 'boss:'])
+    assert.deepEqual(await refused(app.client.remoteAgents.pin({ params: { name } })), [404, 'not-found'], name);
+  await app.client.agents.remove({ params: { name: 'also' } });
   // It is one of that definition: others have to name it themselves, and other tenants see nothing of it.
   const other = app.client.agents.create({ body: { name: 'other', model, callableAgentNames: ['partner'] } });
   assert.equal((await refusal(other)).errors?.[0]?.path, 'callableAgentNames[0]');
