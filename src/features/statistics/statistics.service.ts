@@ -123,7 +123,8 @@ export const statisticsService = (deps: StatisticsDeps): Handlers<typeof statist
 
     async timeseries(context, { query }) {
       await mayRead(context);
-      const toMs = optionalTime(query.to) ?? deps.now();
+      // A span ends before its `to`; a run that began in this very millisecond counts where no end was asked for.
+      const toMs = optionalTime(query.to) ?? deps.now() + 1;
       const fromMs = optionalTime(query.from) ?? toMs - 24 * hourMs;
       const bucketMs = bucketSizes[query.bucket ?? 'Hour'];
       if (fromMs >= toMs) throw rangeProblem('from', 'must be before to');
