@@ -1,3 +1,4 @@
+import type { Clock } from '../../core/clock.ts';
 import { type Config, mayNameSecret } from '../../core/config/index.ts';
 import type { Logger } from '../../core/logger.ts';
 import type { Telemetry } from '../../core/telemetry/telemetry.ts';
@@ -27,6 +28,7 @@ export interface RemoteAgentsDeps {
   readonly definitions: Definitions;
   /** Time on which the processes of a store agree. */
   readonly now: () => number;
+  readonly clock: Pick<Clock, 'elapsed'>;
 }
 
 type Described = Pick<ConfiguredAgent, 'name' | 'id' | 'description' | 'effect' | 'requiresApproval' | 'timeoutMs'>;
@@ -63,7 +65,7 @@ export const withRemoteAgents = (host: ToolRegistry, remote: readonly Registered
 
 /** Agents of other systems, which agents of this service call over the Agent2Agent protocol. */
 export const remoteAgentsFeature = (deps: RemoteAgentsDeps) => {
-  const { config, log, now } = deps;
+  const { config, log, now, clock } = deps;
   const { Service, Host } = config;
   const allowPrivate = Service.Egress.AllowPrivateNetworkTargets;
   const timeoutMs = Service.Mcp.ConnectionTimeout;
@@ -92,7 +94,15 @@ export const remoteAgentsFeature = (deps: RemoteAgentsDeps) => {
         toolOf(definedAgent('', agentName, remote), (tenantId) => definedAgent(tenantId, agentName, remote), work),
     } satisfies RemoteAgentReferences,
     lostTasks: lostRemoteTasks(known, work),
-    handlers: remoteAgentService({ cards, store, known, audit: deps.audit, now, toolName: callToolName }),
+    handlers: remoteAgentService({
+      cards,
+      store,
+      known,
+      audit: deps.audit,
+      now,
+      elapsed: clock.elapsed,
+      toolName: callToolName,
+    }),
     close: () => http.close(),
   };
 };

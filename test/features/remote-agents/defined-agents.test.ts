@@ -1,5 +1,7 @@
 import assert from 'node:assert/strict';
+import type { ServerResponse } from 'node:http';
 import { newId } from '../../../src/core/ids.ts';
+import type { RemoteAgentDescriptor } from '../../../src/features/remote-agents/remote-agents.schema.ts';
 import { type AppSetup, forEachDurableService, forEachService, type TestApp } from '../../support/app.ts';
 import { trail } from '../../support/audit-chain.ts';
 import { eventually } from '../../support/eventually.ts';
@@ -304,5 +306,45 @@ forEachDurableService(
       assert.equal(status, 'Failed', agent);
       assert.doesNotMatch(error?.message ?? '', /is told to cancel/, agent);
     }
+  },
+);
+
+forEachService(
+  'AGENT-46 a list that definitions make long ends, and says what it has not looked at',
+  async (open, t) => {
+    const waiting: ServerResponse[] = [];
+    const partner = await rawAgent(t, () => null);
+    partner.card = (response) => waiting.push(response);
+    const app = await open(setup());
+    const free = { cardUrl: partner.cardUrl, requiresApproval: false };
+    const names = (count: number) => Array.from({ length: count }, (_, at) => String.fromCharCode(97 + at));
+    const several = (of: string, count: number) =>
+      save(app, of, ...names(count).map((name) => ({ ...free, name, cardUrl: `${free.cardUrl}?${of}${name}` })));
+    await several('first', 16);
+    await several('second', 16);
+    await several('third', 1);
+    const states = async (list: Promise<{ readonly body: readonly RemoteAgentDescriptor[] }>) =>
+      (await list).body.map(({ status }) => status.state).join(' ');
+    const answer = () => {
+      for (const response of waiting.splice(0))
+        response
+          .writeHead(200, { 'content-type': 'application/json' })
+          .end(JSON.stringify(cardOf(`${partner.url}/a2a`)));
+    };
+    const all = (state: string, count: number) => Array.from({ length: count }, () => state);
+
+    const list = states(app.client.remoteAgents.list({}));
+    await eventually('sixteen cards are asked for', () => waiting.length === 16);
+    await app.clock.advance(6000);
+    answer();
+    await eventually('sixteen cards are asked for', () => waiting.length === 16);
+    await app.clock.advance(6000);
+    answer();
+    assert.equal(await list, [...all('Connected', 32), 'Unknown'].join(' '));
+    // What is known by now takes no time: the next list has the rest.
+    const next = states(app.client.remoteAgents.list({}));
+    await eventually('one card is asked for', () => waiting.length === 1);
+    answer();
+    assert.equal(await next, all('Connected', 33).join(' '));
   },
 );

@@ -62,7 +62,7 @@ type Answers = (asked: Asked) => Readonly<Record<string, unknown>> | null;
 export const openRawAgent = async (how: Answers): Promise<RawAgent> => {
   const asked: Wire[] = [];
   const server = await startServer((request, response) => {
-    if (request.url === cardPath) {
+    if (request.url?.split('?')[0] === cardPath) {
       if (typeof agent.card === 'function') return agent.card(response);
       response.writeHead(200, { 'content-type': 'application/json' }).end(JSON.stringify(agent.card));
       return;
@@ -170,7 +170,7 @@ export const sdkAgent = async (t: TestContext, version: '1.0' | '0.3', streaming
   let handle: (body: Wire, context: ServerCallContext) => Promise<Wire>;
   const server = await startServer((request, response) => {
     const send = async (): Promise<void> => {
-      if (request.url === cardPath) {
+      if (request.url?.split('?')[0] === cardPath) {
         const card = version === '1.0' ? cardOf : legacyCardOf;
         const body = card(`${server.url}/a2a`, { capabilities: { streaming } });
         response.writeHead(200, { 'content-type': 'application/json' }).end(JSON.stringify(body));
