@@ -262,6 +262,8 @@ forEachDurableService(
     const first = await open({ ...setup, service });
     const ids = await enqueueAll(first, [of('a'), of('b')]);
     await begins(begun, ids.slice(0, 1));
+    // The second one has waited longer than the first one will have.
+    await first.clock.advance(20);
     await first.close();
     const next = await open({ ...setup, agents: [], folder: first.folder, service });
     for (let n = 1; n <= 2; n += 1) {
