@@ -126,6 +126,8 @@ const calls: Readonly<Record<string, (app: TestApp) => Promise<unknown>>> = {
   },
   'mcpServers.oauthDisconnect': ({ client }) => client.mcpServers.oauthDisconnect({ params: { name: 'zone' } }),
   'remoteAgents.approve': ({ client }) => client.remoteAgents.approve({ params: { name: 'partner' }, body: {} }),
+  'remoteAgents.withdraw': ({ client }) => client.remoteAgents.withdraw({ params: { name: 'partner' } }),
+  'mcpServers.withdraw': ({ client }) => client.mcpServers.withdraw({ params: { name: 'weather' } }),
   'mcpServers.remove': ({ client }) => client.mcpServers.remove({ params: { name: 'weather' } }),
   'keys.create': ({ client }) => client.keys.create({ body: { name: 'ci', scopes: ['RunsRead'], role: 'Reader' } }),
   async 'keys.remove'({ client }) {

@@ -140,6 +140,19 @@ export const mcpServerOperations = defineOperations({
     audit: { action: 'mcp-server.approve', entity: 'mcp-server', mode: 'noted' },
     cli: { command: 'mcp approve' },
   },
+  withdraw: {
+    ...write,
+    method: 'DELETE',
+    path: '/api/mcp-servers/{name}/pin',
+    summary: 'Take back what was approved of an MCP server',
+    description:
+      'Nothing is compared from then on; with the pinning Block its tools are not called before it is approved again.',
+    params: ServerName,
+    responses: { 204: null },
+    errors: ['not-found'],
+    audit: { action: 'mcp-server.withdraw', entity: 'mcp-server', mode: 'noted' },
+    cli: { command: 'mcp withdraw', done: 'Removed what was approved of MCP server {name}.' },
+  },
   prompts: {
     ...read,
     path: '/api/mcp-servers/{name}/prompts',

@@ -73,7 +73,7 @@ export const mcpServerStore = defineStore((storage) => {
     /** The row as it is then; undefined: it is gone. */
     pinnedAs: (
       { tenant_id, id }: Pick<McpServerRow, 'tenant_id' | 'id'>,
-      pinnedHash: string,
+      pinnedHash: string | null,
     ): Promise<McpServerRow | undefined> =>
       db
         .updateTable('mcp_servers')

@@ -1,5 +1,5 @@
 import { AcpError } from '../../contract/errors.ts';
-import { ok } from '../../contract/operation.ts';
+import { noContent, ok } from '../../contract/operation.ts';
 import type { Handlers } from '../../core/context.ts';
 import type { StoreTable } from '../../core/instance-state.ts';
 import { isoTime } from '../../core/iso-time.ts';
@@ -24,7 +24,9 @@ export interface PinServiceDeps {
 const pinIn = (text: string | null): Pin | null => (text === null ? null : (JSON.parse(text) as Pin));
 
 /** What people have approved of servers. */
-export const pinService = (deps: PinServiceDeps): Pick<Handlers<typeof mcpServerOperations>, 'pin' | 'approve'> => {
+export const pinService = (
+  deps: PinServiceDeps,
+): Pick<Handlers<typeof mcpServerOperations>, 'pin' | 'approve' | 'withdraw'> => {
   const { store, view } = deps;
   return {
     async pin({ tenantId }, { params: { name } }) {
@@ -79,6 +81,28 @@ export const pinService = (deps: PinServiceDeps): Pick<Handlers<typeof mcpServer
       deps.table.put(row);
       deps.changed();
       return ok(view.definition(row));
+    },
+
+    async withdraw(context, { params: { name } }) {
+      const { tenantId } = context;
+      const row = await deps.audit.change(context, async (stores, tell) => {
+        const servers = stores(mcpServerStore);
+        const before = await servers.find(tenantId, name);
+        if (before === undefined) throw noServer(name);
+        const { id: serverId, pinned_hash: hash } = before;
+        if (hash === null) throw new AcpError('not-found', `Nothing is approved of the MCP server "${name}".`);
+        await servers.pinned({
+          ...{ server_id: serverId, tenant_id: tenantId, listed: null },
+          ...{ pinned: null, pinned_by: null, pinned_at: null },
+        });
+        const after = await servers.pinnedAs(before, null);
+        if (after === undefined) throw noServer(name);
+        tell({ id: name, before: { hash }, after: null });
+        return after;
+      });
+      deps.table.put(row);
+      deps.changed();
+      return noContent();
     },
   };
 };

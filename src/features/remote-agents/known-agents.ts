@@ -26,6 +26,11 @@ const hostAgents = ({ Host, Service }: Config): readonly ConfiguredAgent[] =>
     }))
     .sort((a, b) => (a.name < b.name ? -1 : 1));
 
+const pinMark = '#';
+
+/** Whether an approval stands under the id, of whatever address and key. */
+export const isPinOf = (id: string, pinId: string): boolean => pinId === id || pinId.startsWith(`${id}${pinMark}`);
+
 /** A remote agent of a definition, as one of a tenant. */
 export const definedAgent = (tenantId: string, agentName: string, remote: RemoteAgentContent): ConfiguredAgent => {
   const { name, cardUrl, description, authorizationConfigurationKey: authorizationKey } = remote;
@@ -36,7 +41,7 @@ export const definedAgent = (tenantId: string, agentName: string, remote: Remote
     .digest('hex')
     .slice(0, 32);
   return {
-    ...{ name, id, pinId: `${id}#${place}`, definedBy: agentName, tenantId },
+    ...{ name, id, pinId: `${id}${pinMark}${place}`, definedBy: agentName, tenantId },
     ...{ cardUrl, description, authorizationKey, requiresApproval, effect, pinning, timeoutMs },
   };
 };

@@ -5,6 +5,8 @@ import { RemoteAgentApproveRequest, RemoteAgentDescriptor, RemoteAgentPinReport 
 const read = { tag: 'A2A', role: 'Reader', scope: 'PlatformRead', method: 'GET' } as const;
 const AgentName = Type.Object({ name: Type.String() });
 
+const write = { tag: 'A2A', role: 'Admin', scope: 'PlatformAdmin' } as const;
+
 export const remoteAgentOperations = defineOperations({
   list: {
     ...read,
@@ -39,9 +41,7 @@ export const remoteAgentOperations = defineOperations({
     cli: { command: 'a2a diff' },
   },
   approve: {
-    tag: 'A2A',
-    role: 'Admin',
-    scope: 'PlatformAdmin',
+    ...write,
     method: 'POST',
     path: '/api/remote-agents/{name}/approve',
     summary: 'Approve the card of a remote agent as it is now',
@@ -53,5 +53,18 @@ export const remoteAgentOperations = defineOperations({
     errors: ['not-found', 'validation-failed', 'remote-card-changed', 'remote-agent-failed'],
     audit: { action: 'remote-agent.approve', entity: 'remote-agent', mode: 'noted' },
     cli: { command: 'a2a approve' },
+  },
+  withdraw: {
+    ...write,
+    method: 'DELETE',
+    path: '/api/remote-agents/{name}/pin',
+    summary: 'Take back what was approved of a remote agent',
+    description:
+      'Every approval under the name ends, whatever the address and the key, also those of an agent that no definition has any more. A credential that waits for an approval is sent no more, and with the pinning Block the agent is not called; a call that is under way goes on.',
+    params: AgentName,
+    responses: { 204: null },
+    errors: ['not-found'],
+    audit: { action: 'remote-agent.withdraw', entity: 'remote-agent', mode: 'noted' },
+    cli: { command: 'a2a withdraw', done: 'Removed what was approved of {name}.' },
   },
 });

@@ -1,5 +1,5 @@
 import { AcpError, invalidField } from '../../contract/errors.ts';
-import { ok } from '../../contract/operation.ts';
+import { noContent, ok } from '../../contract/operation.ts';
 import type { Handlers } from '../../core/context.ts';
 import { isoTime } from '../../core/iso-time.ts';
 import type { RemoteAgentPinRow } from '../../db/tables/remote-agents.ts';
@@ -13,7 +13,7 @@ import {
   shownName,
 } from './agent-cards.ts';
 import { cardChanges } from './card-changes.rules.ts';
-import type { KnownAgents } from './known-agents.ts';
+import { isPinOf, type KnownAgents } from './known-agents.ts';
 import type { remoteAgentOperations } from './remote-agents.operations.ts';
 import type { RemoteAgentDescriptor } from './remote-agents.schema.ts';
 import { type RemoteAgentStore, remoteAgentStore } from './remote-agents.store.ts';
@@ -172,6 +172,25 @@ export const remoteAgentService = (deps: RemoteAgentServiceDeps): Handlers<typeo
         });
       });
       return ok(describe(agent, look, pin));
+    },
+
+    async withdraw(context, { params: { name } }) {
+      const { tenantId } = context;
+      await deps.audit.change(context, async (stores, tell) => {
+        const store = stores(remoteAgentStore);
+        const approved = (await store.pins(tenantId)).filter((pin) => isPinOf(name, pin.name));
+        if (approved.length === 0) throw new AcpError('not-found', `Nothing is approved of a remote agent "${name}".`);
+        await store.remove(
+          tenantId,
+          approved.map((pin) => pin.name),
+        );
+        const before = approved.map(({ hash, pinned_by: pinnedBy, pinned_at: pinnedAt }) => ({
+          ...{ hash, pinnedBy },
+          pinnedAt: isoTime(pinnedAt),
+        }));
+        tell({ id: name, before, after: null });
+      });
+      return noContent();
     },
   };
 };

@@ -20,6 +20,9 @@ export const remoteAgentStore = defineStore(({ db }) => ({
       .onConflict((conflict) => conflict.columns(['tenant_id', 'name']).doUpdateSet(changed))
       .execute();
   },
+  async remove(tenantId: string, names: readonly string[]): Promise<void> {
+    await db.deleteFrom('remote_agent_pins').where('tenant_id', '=', tenantId).where('name', 'in', names).execute();
+  },
 }));
 
 export type RemoteAgentStore = StoreOf<typeof remoteAgentStore>;

@@ -2,7 +2,7 @@ import assert from 'node:assert/strict';
 import type { ServerResponse } from 'node:http';
 import { forEachService } from '../../support/app.ts';
 import { trail } from '../../support/audit-chain.ts';
-import { runJson } from '../runs/run-calls.ts';
+import { refusal, runJson } from '../runs/run-calls.ts';
 import {
   type Asked,
   callsTool,
@@ -94,6 +94,24 @@ forEachService(
     await app.client.mcpServers.approve({ params, body: {} });
     assert.equal((await runJson(app.client, 'helper', 'Hi')).output, 'done');
     assert.equal(calls(), 2);
+
+    // Taken back, it is as if nobody had ever approved it.
+    await app.client.mcpServers.withdraw({ params });
+    const { status } = await get(app.client);
+    const report = (await app.client.mcpServers.pin({ params })).body;
+    assert.deepEqual([status.pin, report.pinned, report.pinnedBy, report.pinnedHash], ['None', false, null, null]);
+    assert.deepEqual((await app.client.tools.list()).body, []);
+    assert.equal((await refusal(runJson(app.client, 'helper', 'Hi'))).code, 'agent-not-compilable');
+    assert.equal(calls(), 2);
+    assert.deepEqual(await refused(app.client.mcpServers.withdraw({ params })), [404, 'not-found']);
+    assert.deepEqual(await refused(app.client.mcpServers.withdraw({ params: { name: 'x' } })), [404, 'not-found']);
+    const entries = (await trail(app)).filter(({ action }) => action === 'mcp-server.withdraw');
+    assert.deepEqual(
+      entries.map(({ entity, before, after }) => [entity, Object.keys(before ?? {}), after]),
+      [['mcp-server:weather', ['hash'], null]],
+    );
+    await app.client.mcpServers.approve({ params, body: {} });
+    assert.equal((await runJson(app.client, 'helper', 'Hi')).output, 'done');
 
     await save(app.client, server.endpoint, { ...settings, pinning: 'Warn' });
     server.answer(withTools([tool('look', { description: 'Something else again' })]));

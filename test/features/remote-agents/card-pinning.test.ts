@@ -57,8 +57,14 @@ forEachService(
       ],
     );
 
-    // Another tenant has approved nothing.
-    assert.equal((await app.inTenant('acme').remoteAgents.list({})).body[0]?.status.pin, 'None');
+    // Another tenant has approved nothing, and what it approves is its own.
+    const { remoteAgents: ofAcme } = app.inTenant('acme');
+    const inAcme = async () => (await ofAcme.list({})).body[0]?.status.pin;
+    assert.equal(await inAcme(), 'None');
+    await ofAcme.approve({ params, body: {} });
+    await app.client.remoteAgents.withdraw({ params });
+    assert.deepEqual([await said(), await pin()], ['Tool failed: nobody has approved partner', 'None']);
+    assert.equal(await inAcme(), 'Same');
     assert.deepEqual(await refused(app.client.remoteAgents.pin({ params: { name: 'nobody' } })), [404, 'not-found']);
     partner.card = (response) => void response.writeHead(500).end();
     assert.deepEqual(await refused(app.client.remoteAgents.approve({ params, body: {} })), [

@@ -232,6 +232,53 @@ forEachService(
   },
 );
 
+forEachService(
+  'AGENT-46 SEC-43 an approval that is taken back ends for every address, also where no definition has the agent',
+  async (open, t) => {
+    const partner = await rawAgent(t, echo);
+    const app = await open(setup({ host: { Tenancy: { Enabled: true } } }));
+    const key = { authorizationConfigurationKey: 'Service:McpSecrets:partner' };
+    const remote = (name: string, path = '') => ({ name, cardUrl: `${partner.cardUrl}${path}`, ...key });
+    const free = { requiresApproval: false };
+    const has = (...remoteAgents: Settings[]) =>
+      app.client.agents.save({ params: { name: 'boss' }, body: { name: 'boss', model, remoteAgents } as never });
+    const params = { name: 'boss:partner' };
+    const approve = ({ name, cardUrl }: ReturnType<typeof remote>) =>
+      app.client.remoteAgents.approve({ params: { name: `boss:${name}` }, body: { cardUrl, ...key } });
+    const withdraw = (client = app.client) => client.remoteAgents.withdraw({ params });
+    const pins = async () => (await app.client.remoteAgents.list({})).body.map(({ status }) => status.pin);
+    const said = async () => (await runJson(app.client, 'boss', 'ask this')).output;
+
+    await save(app, 'boss', { ...remote('partner'), ...free });
+    assert.deepEqual(await refused(withdraw()), [404, 'not-found']);
+    await approve(remote('partner'));
+    assert.equal(await said(), 'You said this');
+    await has(remote('partner', '?moved'), remote('partner2'));
+    await approve(remote('partner', '?moved'));
+    await approve(remote('partner2'));
+    assert.deepEqual(await refused(withdraw(app.inTenant('acme'))), [404, 'not-found'], 'another tenant has its own');
+    assert.deepEqual(await pins(), ['Same', 'Same']);
+    await app.client.agents.remove({ params: { name: 'boss' } });
+    await withdraw();
+    assert.deepEqual(await refused(withdraw()), [404, 'not-found'], 'once');
+
+    const asked = partner.received.length;
+    await save(app, 'boss', remote('partner', '?moved'), remote('partner2'));
+    assert.deepEqual(await pins(), ['None', 'Same'], 'what has another name stays');
+    await has({ ...remote('partner'), ...free });
+    assert.equal(await said(), 'Tool failed: nobody has approved partner');
+    assert.deepEqual(await pins(), ['None']);
+    assert.equal(partner.received.length, asked, 'nothing is sent');
+    const [entry, ...others] = (await trail(app)).filter(({ action }) => action === 'remote-agent.withdraw');
+    assert.deepEqual([entry?.entity, entry?.after, others], ['remote-agent:boss:partner', null, []]);
+    const before = entry?.before as unknown as readonly { readonly hash: string; readonly pinnedBy: string }[];
+    assert.deepEqual(
+      before.map(({ hash, pinnedBy }) => [hash.length, pinnedBy]),
+      Array.from({ length: 2 }, () => [64, entry?.actor]),
+    );
+  },
+);
+
 forEachService('AGENT-46 SEC-43 a tenant names its own credentials, and approves for itself', async (open, t) => {
   const partner = await rawAgent(t, echo);
   const McpSecrets = { partner: 'Bearer of-the-default', acme: { partner: 'Bearer of-acme' } };
