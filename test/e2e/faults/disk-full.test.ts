@@ -9,8 +9,8 @@ import { mountDisk } from './refusing-disk.ts';
 
 const model = { provider: 'demo', model: 'm' };
 const script = [
-  { when: { message: '/^talk (.*)$/' }, reply: { text: '{{1}}'.repeat(40), chunkSize: 10_000, delay: '25ms' } },
-  { when: { message: 'pause' }, reply: { text: 'Late.', stall: '500ms' } },
+  { when: { message: '/^talk (.*)$/' }, reply: { text: '{{1}}'.repeat(40), chunkSize: 10_000, delay: '100ms' } },
+  { when: { message: 'pause' }, reply: { text: 'Late.', stall: '3s' } },
   { reply: { text: 'Done.' } },
 ];
 const talk = `talk ${'x'.repeat(9999)}.`;
