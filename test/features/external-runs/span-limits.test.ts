@@ -4,6 +4,7 @@ import type { RunAuthorizationRequest } from '../../../src/features/modules/inde
 import { overHttp, type TestApp } from '../../support/app.ts';
 import {
   accept,
+  bodyOf,
   externalRuns,
   newSpanId,
   newTraceId,
@@ -198,13 +199,15 @@ overHttp('of an error a word is kept and no text, wherever it stood; names are c
   const on = { traceId: top.traceId, parent: top, begin, from: 0, to: 5 };
   const tool = span({ ...on, operation: 'execute_tool', isError: true, attributes: { 'error.type': words } });
   const other = { ...span(on), name: long, status: { code: 2, message: words } };
-  await accept(app, [top, tool, other]);
+  const sent = await postBytes(app, JSON.stringify(bodyOf([top, tool, other], long)));
+  assert.deepEqual(sent.body, {});
   assert.doesNotMatch(await app.store.text(), /Zanzibar/, 'not even while it waits');
   const [run] = await settled(app, 1);
   assert.doesNotMatch(await app.store.text(), /Zanzibar/);
   const [call] = (await app.client.runs.tools({ params: { runId: run?.id ?? '' } })).body;
   assert.deepEqual([run?.error?.type, call?.error], ['external_error', 'Tool failed: external_error']);
-  assert.deepEqual([run?.modelId?.length, run?.labels?.['conversation']?.length], [128, 256]);
+  const lengths = [run?.modelId, run?.labels?.['conversation'], run?.labels?.['service']].map((text) => text?.length);
+  assert.deepEqual(lengths, [128, 256, 256]);
   const spans = await traceOf(app, run?.id);
   const [shown] = spans.filter(({ spanId }) => spanId === top.spanId);
   assert.deepEqual(
