@@ -1,6 +1,6 @@
 import assert from 'node:assert/strict';
 import { newId } from '../../../src/core/ids.ts';
-import { forEachSharedService, type OpenApp, overHttp } from '../../support/app.ts';
+import { type AppSetup, forEachSharedService, type OpenApp, overHttp } from '../../support/app.ts';
 import { eventually } from '../../support/eventually.ts';
 import { startIssuer } from '../../support/issuer.ts';
 import { opensRun } from '../runs/other-process.ts';
@@ -218,11 +218,11 @@ overHttp('A2A-28 A2A-34 in a stream, too, a file that the run made is told befor
     host: { A2A: { Agents: ['artist'] } },
   });
   const events = await streamed(app, 'SendStreamingMessage', { message: message('Draw') }, { agent: 'artist' });
-  const [{ id }] = (await app.client.attachments.list({})).body as [{ id: string }];
+  const [file] = (await app.client.attachments.list({})).body;
   const tail = events
     .slice(-3)
     .map(({ artifactUpdate, statusUpdate }) => artifactUpdate?.artifact.artifactId ?? statusUpdate.status.state);
-  assert.deepEqual(tail, ['output', `file-${id}`, 'TASK_STATE_COMPLETED']);
+  assert.deepEqual(tail, ['output', `file-${file?.id}`, 'TASK_STATE_COMPLETED']);
   const { append, lastChunk } = events.at(-2).artifactUpdate;
   assert.deepEqual([append, lastChunk], [false, true]);
 });
@@ -255,7 +255,7 @@ overHttp('A2A-31 a page has 50 tasks, and 100 at the most', async (open) => {
 });
 
 /** A task of a caller whose run another process has. */
-const taskElsewhere = async (open: OpenApp, service: object = {}) => {
+const taskElsewhere = async (open: OpenApp, service: NonNullable<AppSetup['service']> = {}) => {
   const app = await openA2A(open, { service });
   const token = await keyFor(app, 'partner');
   const own = await send(app, 'Hi', {}, { token });
