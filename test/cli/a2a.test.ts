@@ -98,7 +98,7 @@ test('acp a2a hides nothing that an agent says of its task, and Ctrl-C cancels i
   ]) {
     const { code, stdout, stderr } = await folder.acp(['a2a', ...args]);
     assert.equal(code, 0, stderr);
-    for (const hidden of ['\u001b[2J', '\u202e']) assert.ok(!`${stdout}${stderr}`.includes(hidden), args[0]);
+    for (const hidden of ['\u001b[2J', '\u202e']) assert.ok(!`${stdout}${stderr}`.includes(hidden), args.join(' '));
   }
   for (const [how, cancels] of [
     ['send', 1],
