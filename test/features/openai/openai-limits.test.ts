@@ -85,6 +85,8 @@ overHttp('OAI-14 OAI-37 an inline file goes with the session that it came in, an
           { type: 'input_file', file_data: `data:text/plain;base64,${Buffer.from(text).toString('base64')}` },
         ],
       },
+      // A file may stand in what was said before.
+      { role: 'user', content: 'Well?' },
     ],
   });
   simulator.enqueue(says('One.'), says('Two.'));
