@@ -164,3 +164,52 @@ overHttp('OAI-13 instructions that say nothing change nothing', async (open) => 
     assert.equal((app.simulator.lastRequest().body['messages'] as Body)[0].content, 'Be brief.');
   }
 });
+
+overHttp(
+  'OAI-14 OAI-20 OAI-25 texts of a message are lines of it, and files keep their names, at both doors',
+  async (open) => {
+    const app = await open(helperSetup());
+    const fileData = Buffer.from('A note.').toString('base64');
+    const named = { file_data: fileData, filename: 'note.txt' };
+    const chatted = [
+      { type: 'text', text: 'One.' },
+      { type: 'file', file: named },
+      { type: 'text', text: 'Two.' },
+    ];
+    const responded = [
+      { type: 'input_text', text: 'One.' },
+      { type: 'input_file', ...named },
+      { type: 'input_text', text: 'Two.' },
+    ];
+    for (const [index, ask] of [
+      () => chat(app, { messages: [{ role: 'user', content: chatted }] }),
+      () => respond(app, { input: [{ role: 'user', content: responded }], conversation: 'talk' }),
+    ].entries()) {
+      app.simulator.enqueue(says('Hi.'));
+      assert.equal((await ask()).status, 200);
+      assert.match(JSON.stringify(app.simulator.lastRequest().body['messages']), /One\.\\nTwo\./);
+      const { body: kept } = await app.client.attachments.list({});
+      assert.deepEqual([kept.length, kept[0]?.fileName], [index + 1, 'note.txt']);
+    }
+    const { data } = (await send(app, '/conversations/talk/items?order=asc')).body;
+    const parts = data[0].content.map(({ type, text, filename }: Body) => [type, text ?? filename]);
+    assert.deepEqual(parts.toSorted(), [
+      ['input_file', 'note.txt'],
+      ['input_text', 'One.\nTwo.'],
+    ]);
+  },
+);
+
+overHttp(
+  'OAI-4 OAI-18 both waits of a refusal are the same, and an exposed model is as old as its process',
+  async (open) => {
+    const app = await open(exposing());
+    const { body: model } = await send(app, '/models/local/small');
+    const age = app.clock.now() / 1000 - model.created;
+    assert.ok(Number.isInteger(model.created) && age >= 0 && age < 3600, String(age));
+    await app.client.emergency.stop({ body: { scope: 'All' } });
+    const { status, headers } = await chat(app);
+    const [seconds, ms] = ['retry-after', 'retry-after-ms'].map((name) => Number(headers.get(name)));
+    assert.deepEqual([status, seconds], [503, Math.ceil((ms ?? 0) / 1000)]);
+  },
+);
