@@ -184,6 +184,8 @@ export class ActiveRun {
   attachments: LoadedAttachments = noAttachments;
   /** Text of the answer that is being streamed, kept when the run is cut off. */
   partialText = '';
+  /** Id of the message that it is of: events have told it. */
+  partialMessageId = '';
   /** True while no model call may be answered from the response cache: attachments, live replays, repairs. */
   bypassesCache = false;
   /** The newest message of a model came from the response cache. */

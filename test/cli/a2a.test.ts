@@ -1,6 +1,7 @@
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
 import { artifact, cardOf, rawAgent, task } from '../features/remote-agents/remote-world.ts';
+import { eventually, processMs } from '../support/eventually.ts';
 import { createFolder, helloAgent } from './support.ts';
 
 const token = 'token-of-this-service-0123456789';
@@ -77,4 +78,41 @@ test('A2A-12 acp a2a calls an agent by the address of its card: our own, and any
   assert.match((await a2a(['send', partner.cardUrl, 'Hello'])).stderr, /credential of .* is not sent/);
   assert.equal(elsewhere.received.length, 0);
   assert.equal((await a2a(['send', partner.cardUrl, 'Hello'], '')).code, 0);
+});
+
+test('acp a2a hides nothing that an agent says of its task, and Ctrl-C cancels it there', async (t) => {
+  const folder = createFolder(t);
+  const odd = { id: 'task\u001b[2J-1', contextId: 'c\u202e1' };
+  const canceled: string[] = [];
+  const partner = await rawAgent(t, ({ method, params }) => {
+    if (method === 'SendMessage') {
+      const waits = params.message.parts[0].text === 'wait';
+      return { task: task(waits ? 'WORKING' : 'COMPLETED', { ...odd, artifacts: [artifact('done')] }) };
+    }
+    if (method === 'CancelTask') canceled.push(params.id);
+    return task(method === 'CancelTask' ? 'CANCELED' : 'WORKING', odd);
+  });
+  for (const args of [
+    ['send', partner.cardUrl, 'Hello'],
+    ['get', partner.cardUrl, 'one'],
+  ]) {
+    const { code, stdout, stderr } = await folder.acp(['a2a', ...args]);
+    assert.equal(code, 0, stderr);
+    for (const hidden of ['\u001b[2J', '\u202e']) assert.ok(!`${stdout}${stderr}`.includes(hidden), args.join(' '));
+  }
+  for (const [how, cancels] of [
+    ['send', 1],
+    ['stream', 2],
+  ] as const) {
+    const looks = partner.asked.length;
+    const running = folder.start(['a2a', how, partner.cardUrl, 'wait']);
+    await eventually(
+      'a look at the task',
+      () => partner.asked.slice(looks).some(({ method }) => method === 'GetTask') || null,
+      processMs,
+    );
+    running.child.kill('SIGINT');
+    assert.equal((await running.done).code, 130);
+    assert.deepEqual(canceled, Array(cancels).fill(odd.id));
+  }
 });

@@ -31,7 +31,8 @@ const send = async (session: Session, { args, options }: Invocation, streams: bo
   const [address, text] = args as [string, string];
   const { terminal, globals, environment } = session;
   using interruption = leaveOnInterrupt();
-  return withRemoteAgent(address, environment, async ({ client }) => {
+  // Awaited: what is used is let go with the function, not with what it returns.
+  return await withRemoteAgent(address, environment, async ({ client }) => {
     const write = growing(session);
     let line = Promise.resolve();
     let taskId: string | null = null;

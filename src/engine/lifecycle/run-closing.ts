@@ -52,11 +52,12 @@ const sessionKeepsTurn = (run: ActiveRun, ending: Ending): boolean =>
   !(ending.status === 'Canceled' && ending.cause === 'RolledBack');
 
 /** What the session keeps of a canceled turn: the partial answer, marked. */
-const interruptedMessages = (run: ActiveRun, ports: Pick<ClosingPorts, 'now' | 'newId'>): ChatMessage[] => {
+const interruptedMessages = (run: ActiveRun, { now }: Pick<ClosingPorts, 'now'>): ChatMessage[] => {
   const messages = [...run.messages];
-  if (run.partialText !== '')
+  const { partialText: text, partialMessageId: messageId } = run;
+  if (text !== '')
     messages.push({
-      ...newMessage(run.id, ports.newId(), 'Assistant', ports.now(), [{ type: 'Text', text: run.partialText }]),
+      ...newMessage(run.id, messageId, 'Assistant', now(), [{ type: 'Text', text }]),
       interrupted: true,
     });
   else {

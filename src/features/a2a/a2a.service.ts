@@ -44,6 +44,9 @@ type CallReply = Awaited<ReturnType<Call>>;
 
 type AddressHeaders = Pick<CallInput['headers'], 'host' | 'x-forwarded-host' | 'x-forwarded-proto'>;
 
+/** What a card depends on beside its address: a cache that others share gives it to nobody who has sent something else. */
+const varies = 'Authorization, X-Api-Key, X-Forwarded-Host, X-Forwarded-Proto, Origin';
+
 const missing = (): AcpError => new AcpError('not-found', 'There is nothing at this path.');
 
 const publicAgent = ({ compiled, ...agent }: ExposedAgent): PublicAgent => ({
@@ -176,7 +179,7 @@ export const a2aService = (deps: A2AServiceDeps): Handlers<typeof a2aOperations>
       const url = `${baseOf(headers)}${path}/${encodeURIComponent(agent.name)}`;
       const card = agentCard(agent, { url, legacy, provider, issuer, allowedMediaTypes });
       const tag = cardTag(card);
-      const fields = { ETag: tag, 'Cache-Control': `${publicCards ? 'public' : 'private'}, max-age=300` };
+      const fields = { ETag: tag, 'Cache-Control': `${publicCards ? 'public' : 'private'}, max-age=300`, Vary: varies };
       if (hasTag(headers['if-none-match'], tag)) return { status: 304, headers: fields };
       return ok(card, fields);
     },

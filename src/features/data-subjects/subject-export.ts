@@ -5,7 +5,7 @@ import { type SubjectTarget, subjectTargets } from './data-subjects.schema.ts';
 import { type HangingTarget, hangsOnRuns, type SubjectScope, type SubjectStore } from './subject-rows.store.ts';
 
 export interface SubjectExportDeps {
-  readonly store: Pick<SubjectStore, 'ofRuns' | 'files' | 'opened' | 'waitingSpans'>;
+  readonly store: Pick<SubjectStore, 'ofRuns' | 'files' | 'opened' | 'conversation' | 'waitingSpans'>;
   readonly messagesOf: (tenantId: string, sessionId: string) => Promise<readonly unknown[]>;
 }
 
@@ -57,6 +57,7 @@ export const writeSubject = async function* (
   };
   const rowsOf = (target: SubjectTarget): Rows => {
     if (target === 'sessions') return sessions();
+    if (target === 'conversations') return stored(scope.conversations.map(store.conversation));
     if (target === 'runs') return stored(scope.runs);
     if (target === 'attachments') return stored(scope.attachments);
     if (target === 'agentFiles') return files();

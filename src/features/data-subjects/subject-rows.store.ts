@@ -1,6 +1,7 @@
 import { type Kysely, type RawBuilder, sql } from 'kysely';
 import { defineStore, type StoreOf } from '../../db/define-store.ts';
 import type { SqlDialect } from '../../db/dialect.ts';
+import type { OpenAiConversationRow } from '../../db/tables/openai.ts';
 import { erasedRunsMark } from '../../db/tables/retention.ts';
 import type { SessionRow } from '../../db/tables/sessions.ts';
 import type { AttachmentRow, RunRow, Tables } from '../../db/tables.ts';
@@ -13,6 +14,8 @@ import { deleteSpans, findWaitingSpans, type WaitingSpanKey, waitingSpanRows } f
 export interface SubjectScope {
   readonly tenantId: string;
   readonly sessions: readonly SessionRow[];
+  /** Conversations of the OpenAI API that the person has reserved, or given metadata. */
+  readonly conversations: readonly OpenAiConversationRow[];
   readonly runs: readonly RunRow[];
   readonly attachments: readonly AttachmentRow[];
   /** Spans of agents elsewhere that are no run yet. */
@@ -47,7 +50,11 @@ const runsBelow = async (db: Db, roots: readonly RunRow[]): Promise<RunRow[]> =>
 };
 
 const findSubject = async (db: Db, tenantId: string, identity: SubjectIdentity): Promise<SubjectScope> => {
-  const of = <T extends 'sessions' | 'runs' | 'attachments'>(table: T, column: string, keys: readonly string[]) =>
+  const of = <T extends 'sessions' | 'runs' | 'attachments' | 'openai_conversations'>(
+    table: T,
+    column: string,
+    keys: readonly string[],
+  ) =>
     inChunks(
       keys,
       (chunk) =>
@@ -64,6 +71,13 @@ const findSubject = async (db: Db, tenantId: string, identity: SubjectIdentity):
     ({ id }) => id,
   );
   const everySession = [...new Set([...sessionIds, ...sessions.map(({ id }) => id)])];
+  const conversations = unique(
+    [
+      ...(await of('openai_conversations', 'id', everySession)),
+      ...(await of('openai_conversations', 'owner_id', ownerIds)),
+    ],
+    ({ id }) => id,
+  );
   const own = unique(
     [
       ...(await of('runs', 'user_id', userIds)),
@@ -88,12 +102,20 @@ const findSubject = async (db: Db, tenantId: string, identity: SubjectIdentity):
   );
   const fileOwners = [...everySession.map((id) => `session:${id}`), ...runs.map(({ id }) => `run:${id}`)];
   const waitingSpans = await findWaitingSpans(db, tenantId, identity);
-  return { tenantId, sessions, runs, attachments, waitingSpans, fileOwners, identity };
+  return { tenantId, sessions, conversations, runs, attachments, waitingSpans, fileOwners, identity };
 };
 
-export type HangingTarget = 'runInputs' | 'runEvents' | 'toolInvocations' | 'spans' | 'runScores' | 'approvals';
+export type HangingTarget =
+  | 'responses'
+  | 'runInputs'
+  | 'runEvents'
+  | 'toolInvocations'
+  | 'spans'
+  | 'runScores'
+  | 'approvals';
 /** Where the rows of a target are. */
 const subjectTables = {
+  responses: 'openai_responses',
   runInputs: 'run_inputs',
   runEvents: 'run_events',
   toolInvocations: 'tool_invocations',
@@ -147,6 +169,7 @@ const countSubject = async (db: Db, scope: SubjectScope): Promise<Record<Subject
   );
   const counts: Partial<Record<SubjectTarget, number>> = {
     sessions: scope.sessions.length,
+    conversations: scope.conversations.length,
     runs: runIds.length,
     attachments: scope.attachments.length,
     agentFiles: sum(files),
@@ -193,7 +216,6 @@ const deleteAnswers = async (db: Db, dialect: SqlDialect, { tenantId, runs }: Su
     .where('tenant_id', '=', tenantId)
     .where(dialect.jsonMemberIn('headers', 'X-Run-Id', runIds))
     .execute();
-  await db.deleteFrom('openai_responses').where('run_id', 'in', runIds).execute();
   await db.deleteFrom('response_cache').where('tenant_id', '=', tenantId).execute();
 };
 
@@ -236,6 +258,8 @@ const deleteSubject = async (db: Db, dialect: SqlDialect, scope: SubjectScope): 
   await deleteInputs(db, scope);
   await deleteSpans(db, tenantId, scope.identity);
   for (const { conversation_id: id } of scope.sessions) await deleteMessages(db, id);
+  for (const ids of chunks(scope.conversations.map(({ id }) => id)))
+    await db.deleteFrom('openai_conversations').where('tenant_id', '=', tenantId).where('id', 'in', ids).execute();
   for (const ids of chunks(scope.runs.map(({ id }) => id))) {
     for (const table of hanging)
       await db
@@ -282,6 +306,8 @@ export const subjectStore = defineStore((storage) => ({
     const rows = await waitingSpanRows(storage.db, tenantId, keys);
     return rows.map((row) => JSON.parse(storage.rows.open('external_spans', tenantId, row).span ?? '{}') as object);
   },
+  /** The conversation with its metadata readable. */
+  conversation: (row: OpenAiConversationRow) => storage.rows.open('openai_conversations', row.tenant_id, row),
   /** The session with its content readable. */
   opened: (session: SessionRow) => storage.rows.open('sessions', session.tenant_id, session),
   /** Everything of the scope but its sessions, which their own feature takes away. */

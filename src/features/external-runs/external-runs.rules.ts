@@ -12,6 +12,7 @@ import {
   providerOf,
   roleOf,
   toolCallOf,
+  unnamedError,
   usageOf,
 } from './genai-spans.rules.ts';
 import type { ReceivedSpan } from './received-spans.ts';
@@ -57,7 +58,6 @@ export interface ExternalTree {
 
 // Deeper than agents call each other anywhere; what lies below belongs to the run above.
 const maxDepth = 64;
-const errorWord = /^[A-Za-z0-9_.-]{1,64}$/;
 
 /** Name of the agent that a run of a span is, one that agents of this service could have as well. */
 export const runNameOf = ({
@@ -84,8 +84,7 @@ const externalRunId = (tenantId: string, traceId: string, spanId: string, starte
 
 const errorOf = ({ attributes, isError }: ReceivedSpan): string | null => {
   const type = errorTypeOf(attributes);
-  if (!isError && type === null) return null;
-  return type !== null && errorWord.test(type) ? type : 'external_error';
+  return type ?? (isError ? unnamedError : null);
 };
 
 type MutableRun = { -readonly [K in keyof ExternalRun]: ExternalRun[K] } & {

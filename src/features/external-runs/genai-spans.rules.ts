@@ -53,7 +53,14 @@ export const providerOf = (attributes: Attributes): string | null =>
 export const modelOf = (attributes: Attributes): string | null =>
   first(attributes, ['gen_ai.response.model', 'gen_ai.request.model']);
 export const conversationOf = (attributes: Attributes): string | null => first(attributes, ['gen_ai.conversation.id']);
-export const errorTypeOf = (attributes: Attributes): string | null => first(attributes, ['error.type']);
+const errorWord = /^[A-Za-z0-9_.-]{1,64}$/;
+/** Stands for an error that is named by no word: a text may have been meant for those who know the secret in it. */
+export const unnamedError = 'external_error';
+
+export const errorTypeOf = (attributes: Attributes): string | null => {
+  const type = first(attributes, ['error.type']);
+  return type === null || errorWord.test(type) ? type : unnamedError;
+};
 
 /** A part of a count is no more than the whole. */
 const partOf = (part: number | null, whole: number | null): number | null =>
@@ -188,6 +195,7 @@ export const keptAttributes = (attributes: Attributes, content: RecordedContent)
   Object.fromEntries(
     Object.entries(attributes).flatMap(([name, value]): [string, AttributeValue][] => {
       if (!isKept(name, content)) return [];
+      if (name === 'error.type') return [[name, errorTypeOf(attributes)]];
       return [[name, !isContent(name) && typeof value === 'string' ? cut(value) : value]];
     }),
   );

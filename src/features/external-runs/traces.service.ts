@@ -9,7 +9,7 @@ import type { CallContext, Handlers } from '../../core/context.ts';
 import { parseJsonBody } from '../../core/documents/json-body.ts';
 import type { SessionAccess } from '../sessions/index.ts';
 import { runNameOf } from './external-runs.rules.ts';
-import type { SpanOwner } from './external-spans.store.ts';
+import { isLocalRoot, type SpanOwner } from './external-spans.store.ts';
 import { type ExternalSpans, maxSpansPerTrace, type RefusedSpans } from './external-spans.ts';
 import type { ExternalTelemetry } from './external-telemetry.ts';
 import { agentNameOf, keptAttributes, type RecordedContent } from './genai-spans.rules.ts';
@@ -94,13 +94,9 @@ const protobufReply = (refusal: Refusal | null): FileReply => {
   };
 };
 
-/** Agents that the spans may be runs of: those that are named, and what a root without a name is called. */
+/** Agents that the spans may be runs of: those that are named, and what a root without a name is called, also below another process. */
 const agentsOf = (spans: readonly ReceivedSpan[]): readonly string[] => [
-  ...new Set(
-    spans
-      .filter(({ attributes, parentSpanId }) => parentSpanId === null || agentNameOf(attributes) !== null)
-      .map(runNameOf),
-  ),
+  ...new Set(spans.filter((span) => isLocalRoot(span) || agentNameOf(span.attributes) !== null).map(runNameOf)),
 ];
 
 export const traceService = (deps: TraceServiceDeps): Handlers<typeof traceOperations> => {

@@ -92,10 +92,10 @@ export const chatService = (deps: ChatServiceDeps): Handlers<typeof chatCompleti
     const onDisconnect: OnDisconnect = query.onDisconnect;
     if (!isStreaming) {
       const answer = async () => {
-        const { run, outcome } = await answers.toEnd(context, entrance, onDisconnect);
-        const completion = chatCompletion(run, outcome);
-        telemetry.answered(context, 'chat', run, completion.id, outcome);
-        return { status: 200, body: completion, headers: { 'X-Run-Id': run.id } } as const;
+        const { run, outcome } = await answers.toEnd(context, entrance, onDisconnect, (begun) =>
+          telemetry.began(context, 'chat', begun, chatHead(begun).id),
+        );
+        return { status: 200, body: chatCompletion(run, outcome), headers: { 'X-Run-Id': run.id } } as const;
       };
       return context.once === null ? await answer() : await context.once(entrance.ownerId, answer);
     }

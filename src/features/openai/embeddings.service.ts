@@ -128,8 +128,9 @@ export const embeddingService = (deps: EmbeddingServiceDeps): Handlers<typeof em
           },
         },
       });
-      const { run, outcome } = await deps.answers.toEnd(context, entrance, undefined);
-      deps.telemetry.answered(context, 'embeddings', run, run.id, outcome);
+      const { run, outcome } = await deps.answers.toEnd(context, entrance, undefined, (begun) =>
+        deps.telemetry.began(context, 'embeddings', begun, begun.id),
+      );
       const list: EmbeddingList = {
         object: 'list',
         data: vectors.map((vector, index) => ({

@@ -39,30 +39,24 @@ export const createOpenAiTelemetry = ({ metrics }: Pick<Telemetry, 'metrics'>) =
       'error.type': error?.type,
     });
 
+  /** Of a run that has begun, however it will end: the rest is told then. */
+  const began = (
+    context: CallContext,
+    name: OperationName,
+    run: ActiveRun,
+    id: string,
+    conversationId: string | null = null,
+  ): void => {
+    const span = describe(context, name, run, id, conversationId);
+    if (span !== null) void run.done.then((outcome) => ended(span, outcome));
+  };
+
   return {
-    /** Of an answer that is given whole. */
-    answered(
-      context: CallContext,
-      name: OperationName,
-      run: ActiveRun,
-      id: string,
-      outcome: RunOutcome,
-      conversationId: string | null = null,
-    ): void {
-      const span = describe(context, name, run, id, conversationId);
-      if (span !== null) ended(span, outcome);
-    },
-    /** Of one that is streamed: the rest is told when its run has ended. */
-    streams(
-      context: CallContext,
-      name: OperationName,
-      run: ActiveRun,
-      id: string,
-      conversationId: string | null = null,
-    ): void {
-      const span = describe(context, name, run, id, conversationId);
-      if (span !== null) void run.done.then((outcome) => ended(span, outcome));
-      const { receivedAt } = context;
+    began,
+    /** The same of one whose answer is streamed. */
+    streams(...told: Parameters<typeof began>): void {
+      began(...told);
+      const [{ receivedAt }, , run] = told;
       if (receivedAt === undefined) return;
       const stop = run.log.subscribe(
         (frames) => {

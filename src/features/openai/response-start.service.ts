@@ -2,7 +2,7 @@ import { AcpError, invalidField } from '../../contract/errors.ts';
 import { sessionIdPattern } from '../../contract/schema.ts';
 import type { CallContext, Handlers } from '../../core/context.ts';
 import type { OpenAiResponseRow } from '../../db/tables/openai.ts';
-import type { RunPlan } from '../../engine/active-run.ts';
+import type { ActiveRun, RunPlan } from '../../engine/active-run.ts';
 import type { CompiledAgent } from '../../engine/compiled-agent.ts';
 import type { AskedSettings, ChatMessage, GivenContext } from '../../engine/context/index.ts';
 import { isModelName } from '../agents/index.ts';
@@ -254,13 +254,17 @@ export const responseStart = (deps: ResponseStartDeps): Pick<Handlers<typeof res
     }
     const answer = async () => {
       let events: ResponseEvents | null = null;
-      const { run, outcome } = await answers
-        .toEnd(context, entrance, query.onDisconnect, (runId, frames) => {
-          events ??= eventsFor(runId);
-          for (const frame of frames) events.frames(frame);
-        })
-        .catch(undo);
-      telemetry.answered(context, 'invoke_agent', run, responseIdOf(run.id), outcome, conversationId);
+      const follow = (begun: ActiveRun): void => {
+        telemetry.began(context, 'invoke_agent', begun, responseIdOf(begun.id), conversationId);
+        begun.log.subscribe(
+          (frames) => {
+            events ??= eventsFor(begun.id);
+            for (const frame of frames) events.frames(frame);
+          },
+          () => undefined,
+        );
+      };
+      const { run } = await answers.toEnd(context, entrance, query.onDisconnect, follow).catch(undo);
       const { response } = events ?? eventsFor(run.id);
       return { status: 200, body: response, headers: { 'X-Run-Id': run.id } } as const;
     };

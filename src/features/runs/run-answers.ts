@@ -1,4 +1,4 @@
-import type { Frame, FrameSource } from '../../contract/operation.ts';
+import type { FrameSource } from '../../contract/operation.ts';
 import type { RunErrorClass } from '../../contract/run-outcome.ts';
 import type { CallContext } from '../../core/context.ts';
 import type { ActiveRun, RunOutcome } from '../../engine/active-run.ts';
@@ -41,19 +41,15 @@ export const createRunAnswers = ({ launch, engine, store }: RunAnswerDeps) => {
   };
 
   return {
-    /** The run with its outcome, and its events on the way to it; throws the problem of one that failed. */
+    /** The run with its outcome; throws the problem of one that failed. `began` has the run before anything is known of its end. */
     async toEnd(
       context: CallContext,
       entrance: Entrance,
       onDisconnect: OnDisconnect,
-      onFrames?: (runId: string, frames: readonly Frame[]) => void,
+      began?: (run: ActiveRun) => void,
     ): Promise<{ readonly run: ActiveRun; readonly outcome: RunOutcome }> {
       const run = await begin(context, entrance, onDisconnect);
-      if (onFrames !== undefined)
-        run.log.subscribe(
-          (frames) => onFrames(run.id, frames),
-          () => undefined,
-        );
+      began?.(run);
       const outcome = await run.done;
       if (outcome.failure !== null) throw failureError((await endElsewhere(run)) ?? outcome.failure, run.id);
       return { run, outcome };

@@ -221,6 +221,39 @@ overHttp('A2A-5 A2A-11 public cards take no credential, and calls do', async (op
   assert.equal((await cardOf(app, { agent: 'nobody' })).status, 404);
 });
 
+overHttp(
+  'A2A-5 A2A-11 a public card is that of the credential where there is one, and no shared cache mixes it up with another',
+  async (open) => {
+    const app = await openA2A(open, { host: { Tenancy: { Enabled: true }, A2A: { PublicCards: true } } });
+    const acme = app.inTenant('acme');
+    const model = { provider: 'demo', model: 'demo-1' };
+    await acme.agents.create({ body: { name: 'helper', model, description: 'Of acme alone.' } });
+    const [ours, theirs] = [await keyFor(app, 'ours'), await keyFor({ client: acme }, 'theirs')];
+    const forwarded = { 'x-forwarded-host': 'agents.example.org', 'x-forwarded-proto': 'https' };
+    const seen = async (options: Parameters<typeof cardOf>[1]) => {
+      const { body, headers } = await cardOf(app, options);
+      return [
+        body.description,
+        new URL(body.url).origin,
+        headers.get('vary')?.toLowerCase().split(', ') ?? [],
+      ] as const;
+    };
+    const all = [
+      ['Answers questions.', app.url, {}],
+      ['Answers questions.', app.url, { token: ours }],
+      ['Of acme alone.', app.url, { token: theirs }],
+      ['Of acme alone.', app.url, { headers: { 'x-api-key': theirs } }],
+      ['Answers questions.', 'https://agents.example.org', { headers: forwarded }],
+    ] as const;
+    for (const [description, origin, options] of all) {
+      const [told, at, varies] = await seen(options);
+      assert.deepEqual([told, at], [description, origin]);
+      for (const field of ['authorization', 'x-api-key', ...Object.keys(forwarded)])
+        assert.ok(varies.includes(field), field);
+    }
+  },
+);
+
 overHttp('A2A-1 without an allowlist there is no such route', async (open) => {
   const app = await open({ agents: [{ name: 'helper' }] });
   assert.equal((await cardOf(app)).status, 404);

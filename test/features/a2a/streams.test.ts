@@ -180,7 +180,7 @@ forEachHttpService(
 );
 
 overHttp('A2A-36 a drain closes streams without a last status', async (open) => {
-  const app = await openA2A(open, { service: { Drain: { Timeout: '20s' } } });
+  const app = await openA2A(open, { service: { Drain: { Timeout: '1s' } } });
   const task = await working(app);
   const subscribed = await stream(app, 'SubscribeToTask', { id: task.id });
   assert.equal(kindOf(await next(subscribed)), 'task');
@@ -188,6 +188,6 @@ overHttp('A2A-36 a drain closes streams without a last status', async (open) => 
   const rest: Wire[] = [];
   for await (const event of subscribed.events) rest.push(event);
   assert.ok(rest.every((event) => kindOf(event) === 'artifactUpdate'));
-  await app.clock.advance(20_000);
+  await app.clock.advance(1000);
   await closing;
 });

@@ -90,6 +90,7 @@ export const modelTurn = async (
   run.modelCalls += 1;
   run.partialText = '';
   const messageId = ports.newId();
+  run.partialMessageId = messageId;
   const call = callFor(run, ports, prompt, withTools);
   run.callRecord?.sent(run.modelCalls, run.plan.agent.model.provider.name, call);
   const { target, answer } = await callWithFallbacks(run, ports, call, messageId);
