@@ -36,7 +36,7 @@ export const createA2ATelemetry = (telemetry: Telemetry) => {
       return { span, since: performance.now() };
     },
     end({ span, since }: TracedCall, method: string | null, version: ProtocolVersion, errorType: string | null): void {
-      const labels = [method ?? otherMethod, version, errorType ?? ''];
+      const labels = [method ?? otherMethod, version, errorType];
       requests.add(1, labels);
       duration.record((performance.now() - since) / 1000, labels);
       span?.set({ 'acp.a2a.version': version });

@@ -23,7 +23,7 @@ const statusOf = async (app: TestApp, taskId: string, as: McpCall = declared) =>
   resultOf(await stateless(app, 'tasks/get', { taskId }, as));
 
 /** A service whose agent waits in a tool. */
-const holding = async (open: Parameters<typeof openMcp>[0], host: object) => {
+const holding = async (open: Parameters<typeof openMcp>[0], host: Readonly<Record<string, unknown>>) => {
   const held = heldTool();
   const app = await openMcp(open, {
     agents: [{ name: 'helper', toolNames: ['hold'] }],

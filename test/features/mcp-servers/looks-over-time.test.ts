@@ -1,5 +1,5 @@
 import assert from 'node:assert/strict';
-import { forEachDurableService, forEachServiceInFile, overHttp } from '../../support/app.ts';
+import { forEachDurableService, forEachService, forEachServiceInFile, overHttp } from '../../support/app.ts';
 import { runJson } from '../runs/run-calls.ts';
 import {
   callsTool,
@@ -135,13 +135,45 @@ forEachServiceInFile(
     assert.equal((await get(app.client)).status.pin, 'Changed');
     await refresh(app.client);
     assert.equal((await get(app.client)).status.pin, 'Same');
+    assert.ok((await app.store.text()).includes('The tool look'));
     await app.client.mcpServers.remove({ params });
+    assert.ok(!(await app.store.text()).includes('The tool look'), 'nothing that it listed is left');
     await connected(app.client, server.endpoint, { pinning: 'Block' });
     assert.equal((await get(app.client)).status.pin, 'None');
     assert.deepEqual((await app.client.tools.list()).body, []);
     assert.equal((await app.client.mcpServers.pin({ params })).body.pinned, false);
   },
 );
+
+forEachService('MCP-13 MCP-20 a server may call itself and its tools anything', async (open, t) => {
+  const name = 'a\u0000b\ud800';
+  let description = name;
+  const server = await rawServer(t, (asked) => {
+    const Meta = { 'io.modelcontextprotocol/serverInfo': { name, version: '1' } };
+    if (asked.method === 'server/discover')
+      return { supportedVersions: ['2026-07-28'], capabilities: { tools: {} }, _meta: Meta };
+    return {
+      ...withTools([tool(name, { title: name, description })])(asked),
+      _meta: Meta,
+      ttlMs: Number.MAX_SAFE_INTEGER,
+    };
+  });
+  const app = await open(mcpSetup({ script: callsTool('weather_a_b_') }));
+  const { servers } = await connected(app.client, server.endpoint, unasked);
+  assert.deepEqual([servers[0]?.state, servers[0]?.toolCount], ['Connected', 1]);
+  const shown = 'a\\u{0000}b\ufffd';
+  assert.equal((await get(app.client)).status.serverName, shown);
+  const [change] = (await app.client.mcpServers.pin({ params })).body.changes;
+  assert.deepEqual([change?.tool, change?.after?.description], [shown, shown]);
+  assert.equal((await app.client.mcpServers.approve({ params, body: {} })).body.status.pin, 'Same');
+  assert.equal((await app.client.tools.list()).body[0]?.description, shown);
+  await app.createAgent({ name: 'helper', toolNames: ['weather_a_b_'] });
+  assert.equal((await runJson(app.client, 'helper', 'Hi')).output, 'done');
+  description = 'Other';
+  await connected(app.client, server.endpoint, { ...unasked, pinning: 'Block' });
+  const { output } = await runJson(app.client, 'helper', 'Hi');
+  assert.equal(output, `Tool failed: ${shown} of weather is not as it was approved`);
+});
 
 overHttp('MCP-2 MCP-7 MCP-37 records are taken up to their limits', async (open) => {
   const { client } = await open(mcpSetup());
