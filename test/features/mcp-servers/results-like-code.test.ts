@@ -50,3 +50,41 @@ test('MCP-17 a tool that says nothing of itself is described by its title, or by
   assert.equal(cut.slice(0, 56), `weather_${'x'.repeat(47)}_`);
   assert.match(cut, /_[0-9a-f]{8}$/);
 });
+
+test('MCP-17 files of a result become attachments of the run, and what is no text is told in words', async (t) => {
+  const server = await rawServer(t, withTools([tool('look')]));
+  const app = await openApp(t, 'in process', mcpSetup({ script: callsTool('weather_look') }));
+  await connected(app.client, server.endpoint, unasked);
+  await app.createAgent({ name: 'helper', toolNames: ['weather_look'] });
+  const told = async (result: object) => {
+    server.answer(withTools([tool('look')], { resultType: 'complete', ...result }));
+    const { output } = await runJson(app.client, 'helper', 'Hi');
+    const before = new Set(known);
+    const files = (await app.client.attachments.list({})).body.filter(({ id }) => !before.has(id));
+    for (const { id } of files) known.add(id);
+    return { output: output ?? '', files: files.map(({ fileName, byteSize }) => [fileName, byteSize]) };
+  };
+  const known = new Set<string>();
+  // A picture of one pixel.
+  const data = 'iVBORw0KGgoAAAANSUhEUgAAAAEAAAABCAYAAAAfFcSJAAAADUlEQVR42mNk+M9QDwADhgGAWjR9awAAAABJRU5ErkJggg==';
+  const size = Buffer.from(data, 'base64').byteLength;
+  const text = { type: 'text', text: 'See:' };
+  const picture = await told({ content: [text, { type: 'image', data, mimeType: 'image/png' }] });
+  assert.deepEqual(picture.files, [['result.png', size]]);
+  assert.match(picture.output, /^See:\n.*result\.png/s);
+  const blob = await told({
+    content: [{ type: 'resource', resource: { uri: 'a://b', blob: data, mimeType: 'image/png' } }],
+  });
+  assert.deepEqual(blob.files, [['result.png', size]]);
+  for (const [content, expected] of [
+    [[{ type: 'resource', resource: { uri: 'a://b', text: 'a\u202eb' } }], 'a\\u{202e}b'],
+    [[text, { type: 'resource_link', uri: 'a://b', name: 'B' }], 'See:\n[resource a://b: B]'],
+    [[text, { type: 'audio', mimeType: 'audio/wav' }], 'See:\n[a file of type audio/wav was left out]'],
+    [[text, { type: 'hologram', data }, 'none'], 'See:'],
+  ] as const)
+    assert.deepEqual(await told({ content }), { output: expected, files: [] });
+  // What a server gives for clients that parse it is told where there is no text beside it.
+  const structuredContent = { rain: true };
+  assert.equal((await told({ structuredContent })).output, '{"rain":true}');
+  assert.equal((await told({ content: [text], structuredContent })).output, 'See:');
+});
