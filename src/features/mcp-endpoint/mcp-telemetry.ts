@@ -31,7 +31,7 @@ export const createMcpTelemetry = (telemetry: Telemetry) => {
       });
     },
     end(span: Span | null, method: string, startedAt: number, errorType: string | null): void {
-      durations.record((performance.now() - startedAt) / 1000, [method, errorType ?? '']);
+      durations.record((performance.now() - startedAt) / 1000, [method, errorType]);
       telemetry.finish(span, errorType);
     },
     taskBegan: (): void => tasks.add(1, ['working']),

@@ -38,7 +38,10 @@ export const backgroundDiscovery = (deps: BackgroundDeps): BackgroundService => 
     );
     await sideBySide(due, looksAtOnce, async (row) => {
       if (signal.aborted || !mayAct()) return;
-      await discovery.look(row, { timeoutMs: deps.timeoutMs, signal, mayKeep: mayAct });
+      await discovery.look(row, { timeoutMs: deps.timeoutMs, signal, mayKeep: mayAct }).catch((error: unknown) =>
+        // The others have nothing to do with it.
+        deps.log.error({ tenantId: row.tenant_id, server: row.name, error }, 'An MCP server was not looked at'),
+      );
     });
   };
   const begin = (mayAct: () => boolean): Promise<void> => {

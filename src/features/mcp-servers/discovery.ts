@@ -4,6 +4,7 @@ import type { McpServerRow } from '../../db/tables/mcp.ts';
 import type { UnitOfWork } from '../../db/unit-of-work.ts';
 import { wholeList } from '../../providers/mcp/lists.ts';
 import { failureType, McpFailure } from '../../providers/mcp/mcp-failure.ts';
+import { visibleText } from '../../providers/mcp/visible-text.ts';
 import { type Connections, settingsOf } from './connections.ts';
 import { type Listing, listingHash, listingOf, listingText, readListing, toolHash } from './listed-tools.ts';
 import type { McpServerState } from './mcp-servers.schema.ts';
@@ -156,7 +157,8 @@ export const createDiscovery = (deps: DiscoveryDeps) => {
         {
           state: 'Connected',
           protocol_version: session.version,
-          server_name: listing.serverName,
+          // As it may be stored: a database takes no text with every character.
+          server_name: listing.serverName === null ? null : visibleText(listing.serverName),
           tool_count: listing.tools.length,
           dropped_tools: listing.dropped,
           fresh_until: ttlMs === null ? null : now() + ttlMs,

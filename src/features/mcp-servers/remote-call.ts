@@ -115,7 +115,10 @@ const callOf = (server: McpServerRow, { tool, isCallable }: Admitted, deps: Remo
   };
   return async (args: Json, context: ToolContext, call: BuiltInCall): Promise<string> => {
     if (!isCallable)
-      throw new ToolStop('failed', `Tool failed: ${tool.name} of ${server.name} is not as it was approved`);
+      throw new ToolStop(
+        'failed',
+        `Tool failed: ${visibleText(tool.name)} of ${server.name} is not as it was approved`,
+      );
     let result: Awaited<ReturnType<typeof send>>;
     try {
       result = await send(args, context, call);

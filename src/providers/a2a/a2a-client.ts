@@ -183,7 +183,7 @@ export const createA2aClient = (deps: A2aClientDeps) => {
   /** Reads a stream as far as it goes. One that breaks off once the task is known is no failure: the task can be looked at. */
   const follow = async (reading: TaskReading, conversation: Conversation, answer: OpenedResponse): Promise<void> => {
     try {
-      for await (const { data } of readEvents(heard(answer, reading), maxBytes)) {
+      for await (const { data } of readEvents(heard(answer, reading), { maxBytes, of: 'stream' })) {
         if (data === '') continue;
         take(reading, fromMessage(data), conversation);
         if (reading.hasEnded) return;

@@ -18,6 +18,8 @@ export interface Answer {
 export interface Channel {
   request(message: RpcRequest, options: SendOptions): Promise<Answer>;
   notify(message: RpcNotification | Readonly<Record<string, unknown>>, options: SendOptions): Promise<void>;
+  /** False: nothing can be sent over it any more. */
+  isOpen(): boolean;
   close(): void;
 }
 

@@ -14,10 +14,16 @@ export interface ReadEvents {
   retryMs: number | null;
 }
 
+/** How much of a stream is read: of all of it, or of one event where it serves many calls. */
+export interface EventLimits {
+  readonly maxBytes: number;
+  readonly of: 'stream' | 'event';
+}
+
 /** Events of a stream as they come. Throws McpFailure for more than `maxBytes`, and where the stream breaks off. */
 export const readEvents = async function* (
   bytes: AsyncIterable<Uint8Array>,
-  maxBytes: number,
+  { maxBytes, of }: EventLimits,
   told: ReadEvents = { retryMs: null },
 ): AsyncGenerator<ServerEvent, void, undefined> {
   const pending: ServerEvent[] = [];
@@ -34,6 +40,7 @@ export const readEvents = async function* (
       size += chunk.byteLength;
       if (size > maxBytes) throw new OutboundError('response-too-large');
       parser.feed(decoder.decode(chunk, { stream: true }));
+      if (of === 'event' && pending.length > 0) size = 0;
       yield* pending.splice(0);
     }
   } catch (error) {

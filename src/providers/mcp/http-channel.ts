@@ -133,7 +133,7 @@ export const httpChannel = ({ http, url, maxBytes }: HttpChannelDeps): Channel =
     options: SendOptions,
     place: ReadEvents & { lastId: string | null },
   ): Promise<Answer | null> => {
-    const events = readEvents(answer.body, maxBytes, place);
+    const events = readEvents(answer.body, { maxBytes, of: 'stream' }, place);
     try {
       for (let next = await events.next(); next.done !== true; next = await events.next()) {
         const { data, id } = next.value;
@@ -203,6 +203,8 @@ export const httpChannel = ({ http, url, maxBytes }: HttpChannelDeps): Channel =
       return followed(first, message, options, left);
     },
     notify,
+    // Each request has a connection of its own.
+    isOpen: () => true,
     close: () => undefined,
   };
 };

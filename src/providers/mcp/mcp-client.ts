@@ -49,12 +49,17 @@ export const createMcpClient = (target: McpTarget, deps: McpClientDeps): McpClie
   const open = opensConnection(target, deps, sender);
   // What is said both ways lasts as long as one stream, or one process.
   const isKept = target.transport === 'Sse' || target.channel !== undefined;
+  const closing = new AbortController();
   let opened: Connection | null = null;
   let opening: Promise<Connection> | null = null;
 
   const connect = (): Promise<Connection> => {
-    opening ??= open()
+    opening ??= open(closing.signal)
       .then((connection) => {
+        if (closing.signal.aborted) {
+          connection.channel.close();
+          throw canceled();
+        }
         opened = connection;
         return connection;
       })
@@ -64,8 +69,11 @@ export const createMcpClient = (target: McpTarget, deps: McpClientDeps): McpClie
     opening.catch(() => undefined);
     return opening;
   };
-  const current = async (limits: Pick<McpRequestOptions, 'signal' | 'timeoutMs'>): Promise<Connection> =>
-    opened ?? within(connect(), limits);
+  const current = async (limits: Pick<McpRequestOptions, 'signal' | 'timeoutMs'>): Promise<Connection> => {
+    // It has ended while nobody used it: no call is lost with it.
+    if (opened?.channel.isOpen() === false) opened = null;
+    return opened ?? within(connect(), limits);
+  };
   const forget = (connection: Connection): void => {
     if (opened === connection) opened = null;
     connection.channel.close();
@@ -102,6 +110,7 @@ export const createMcpClient = (target: McpTarget, deps: McpClientDeps): McpClie
       }
     },
     async close() {
+      closing.abort();
       const connection = opened;
       opened = null;
       await target.stop?.();

@@ -18,12 +18,15 @@ export const opensConnection = (target: McpTarget, deps: McpClientDeps, sender: 
     (await target.channel?.()) ??
     httpChannel({ ...deps, url: new URL(target.endpoint), maxBytes: deps.maxAnswerBytes });
 
-  const initialize = async (asked: ChosenVersion): Promise<Connection> => {
+  const initialize = async (asked: ChosenVersion, signal: AbortSignal): Promise<Connection> => {
     const timeoutMs = deps.connectTimeoutMs;
     const isTwoEndpoint = target.transport === 'Sse';
     const channel = isTwoEndpoint
       ? await sender.authorized((headers) =>
-          openSseChannel({ ...deps, url: new URL(target.endpoint), headers, maxBytes: deps.maxAnswerBytes, timeoutMs }),
+          openSseChannel({
+            ...{ ...deps, url: new URL(target.endpoint), headers },
+            ...{ maxBytes: deps.maxAnswerBytes, timeoutMs, signal },
+          }),
         )
       : await openChannel();
     try {
@@ -35,7 +38,7 @@ export const opensConnection = (target: McpTarget, deps: McpClientDeps, sender: 
             method: 'initialize',
             params: { protocolVersion: asked.version, capabilities: {}, clientInfo: deps.clientInfo },
           },
-          { headers: own, timeoutMs, answersRequests: true },
+          { headers: own, signal, timeoutMs, answersRequests: true },
         ),
       );
       const version = result['protocolVersion'];
@@ -51,7 +54,10 @@ export const opensConnection = (target: McpTarget, deps: McpClientDeps, sender: 
       };
       await channel.notify(
         { jsonrpc: '2.0', method: 'notifications/initialized' },
-        { headers: sender.sessionHeaders(await sender.ownHeaders(), connection), timeoutMs, answersRequests: true },
+        {
+          headers: sender.sessionHeaders(await sender.ownHeaders(), connection),
+          ...{ signal, timeoutMs, answersRequests: true },
+        },
       );
       return connection;
     } catch (error) {
@@ -60,11 +66,16 @@ export const opensConnection = (target: McpTarget, deps: McpClientDeps, sender: 
     }
   };
 
-  const discover = async (isSecond = false): Promise<Connection> => {
+  const discover = async (signal: AbortSignal, isSecond = false): Promise<Connection> => {
     const channel = await openChannel();
     let chosen: ChosenVersion;
     try {
-      const { result } = await sender.stateless(channel, 'server/discover', {}, { timeoutMs: deps.connectTimeoutMs });
+      const { result } = await sender.stateless(
+        channel,
+        'server/discover',
+        {},
+        { signal, timeoutMs: deps.connectTimeoutMs },
+      );
       chosen = versionOfDiscovery(result);
       if (chosen.generation === 'Stateless')
         return {
@@ -81,11 +92,11 @@ export const opensConnection = (target: McpTarget, deps: McpClientDeps, sender: 
       chosen = told;
     }
     // It refuses the version and names it as one of its own: asked once more, and not a third time.
-    if (chosen.generation === 'Stateless' && !isSecond) return discover(true);
+    if (chosen.generation === 'Stateless' && !isSecond) return discover(signal, true);
     if (target.protocol === 'Stateless' || chosen.generation === 'Stateless') throw new McpFailure('no-common-version');
-    return initialize(chosen);
+    return initialize(chosen, signal);
   };
 
-  return (): Promise<Connection> =>
-    target.protocol === 'Handshake' || target.transport === 'Sse' ? initialize(handshake) : discover();
+  return (signal: AbortSignal): Promise<Connection> =>
+    target.protocol === 'Handshake' || target.transport === 'Sse' ? initialize(handshake, signal) : discover(signal);
 };

@@ -11,7 +11,9 @@ export interface SseChannelDeps {
   readonly url: URL;
   readonly headers: Readonly<Record<string, string>>;
   readonly maxBytes: number;
+  /** Until the server has named the address for what is said to it. */
   readonly timeoutMs: number;
+  readonly signal: AbortSignal;
 }
 
 interface Waiting {
@@ -19,32 +21,39 @@ interface Waiting {
   reject(failure: McpFailure): void;
 }
 
-// A stream that serves many calls is begun anew before it holds too much; no call waits then.
-const maxStreamBytes = Number.MAX_SAFE_INTEGER;
-const cut = (): McpFailure => new McpFailure('no-answer', { cause: new OutboundError('unreachable') });
+const ended = (code: 'unreachable' | 'timed-out' | 'canceled'): McpFailure =>
+  new McpFailure('no-answer', { cause: new OutboundError(code) });
+const cut = (): McpFailure => ended('unreachable');
 
-/** The transport of 2024-11-05: one stream for all that the server says, and an address that it names for all that is said to it. */
-export const openSseChannel = async (deps: SseChannelDeps): Promise<Channel> => {
-  const waiting = new Map<string, Waiting>();
+/** The stream, once the server has begun it. Throws McpFailure. */
+const openStream = async ({ http, url, headers }: SseChannelDeps, signal: AbortSignal): Promise<OpenedResponse> => {
   let stream: OpenedResponse;
   try {
-    stream = await deps.http.open({
-      method: 'GET',
-      url: deps.url,
-      headers: { ...deps.headers, accept: 'text/event-stream' },
-    });
+    stream = await http.open({ method: 'GET', url, headers: { ...headers, accept: 'text/event-stream' }, signal });
   } catch (error) {
     if (error instanceof OutboundError) throw new McpFailure('no-answer', { cause: error });
     throw error;
   }
   const { status } = stream;
-  if (status === 401) {
-    stream.close();
-    throw new McpFailure('unauthorized', { status, challenge: stream.headers['www-authenticate'] });
-  }
-  if (status < 200 || status > 299) {
-    stream.close();
-    throw new McpFailure('http', { status });
+  if (status >= 200 && status <= 299) return stream;
+  stream.close();
+  if (status === 401) throw new McpFailure('unauthorized', { status, challenge: stream.headers['www-authenticate'] });
+  throw new McpFailure('http', { status });
+};
+
+/** The transport of 2024-11-05: one stream for all that the server says, and an address that it names for all that is said to it. */
+export const openSseChannel = async (deps: SseChannelDeps): Promise<Channel> => {
+  const waiting = new Map<string, Waiting>();
+  // A stream that goes on for days has no time limit of its own: one that does not begin would be waited for as long.
+  const late = new AbortController();
+  const timer = setTimeout(() => late.abort(), deps.timeoutMs);
+  const unopened = AbortSignal.any([late.signal, deps.signal]);
+  let stream: OpenedResponse;
+  try {
+    stream = await openStream(deps, unopened);
+  } catch (error) {
+    clearTimeout(timer);
+    throw late.signal.aborted ? ended('timed-out') : error;
   }
   let isOpen = true;
   const told = Promise.withResolvers<URL>();
@@ -91,7 +100,7 @@ export const openSseChannel = async (deps: SseChannelDeps): Promise<Channel> => 
       else told.resolve(url);
       return;
     }
-    const message = data.length > deps.maxBytes ? null : parseMessage(data);
+    const message = parseMessage(data);
     if (message === null || message.kind === 'notification') return;
     if (message.kind === 'request') {
       post(methodNotFound(message.id), deps.headers, deps.timeoutMs).catch(() => undefined);
@@ -103,21 +112,22 @@ export const openSseChannel = async (deps: SseChannelDeps): Promise<Channel> => 
   };
   const listen = async (): Promise<void> => {
     try {
-      for await (const { name, data } of readEvents(stream.body, maxStreamBytes)) heard(name, data);
+      for await (const { name, data } of readEvents(stream.body, { maxBytes: deps.maxBytes, of: 'event' }))
+        heard(name, data);
       end(cut());
     } catch (error) {
       end(error instanceof McpFailure ? error : new McpFailure('broken', { cause: error }));
     }
   };
   void listen();
-  const timer = setTimeout(
-    () => end(new McpFailure('no-answer', { cause: new OutboundError('timed-out') })),
-    deps.timeoutMs,
-  );
+  const giveUp = (): void => end(ended(late.signal.aborted ? 'timed-out' : 'canceled'));
+  unopened.addEventListener('abort', giveUp, { once: true });
+  if (unopened.aborted) giveUp();
   try {
     await told.promise;
   } finally {
     clearTimeout(timer);
+    unopened.removeEventListener('abort', giveUp);
   }
 
   return {
@@ -126,8 +136,7 @@ export const openSseChannel = async (deps: SseChannelDeps): Promise<Channel> => 
       const key = String(message.id);
       const answer = Promise.withResolvers<Answer>();
       answer.promise.catch(() => undefined);
-      const stop = (code: 'canceled' | 'timed-out') => (): void =>
-        answer.reject(new McpFailure('no-answer', { cause: new OutboundError(code) }));
+      const stop = (code: 'canceled' | 'timed-out') => (): void => answer.reject(ended(code));
       const onAbort = stop('canceled');
       const late = setTimeout(stop('timed-out'), timeoutMs);
       signal?.addEventListener('abort', onAbort, { once: true });
@@ -142,6 +151,7 @@ export const openSseChannel = async (deps: SseChannelDeps): Promise<Channel> => 
       }
     },
     notify: (message, { headers, timeoutMs }) => post(message, headers, timeoutMs),
+    isOpen: () => isOpen,
     close: () => end(cut()),
   };
 };

@@ -2,8 +2,9 @@ import assert from 'node:assert/strict';
 import { test } from 'node:test';
 import { ProblemError } from '../../../src/client/problem.ts';
 import { openApp } from '../../support/app.ts';
+import { eventually } from '../../support/eventually.ts';
 import { runJson } from '../runs/run-calls.ts';
-import { connected, mcpSetup, rawServer, refresh, refused, tool, withTools } from './mcp-world.ts';
+import { connected, mcpSetup, rawServer, refresh, refused, save, tool, withTools } from './mcp-world.ts';
 
 test('AGENT-19 a tool of a server that does not answer is a warning without a verdict, and is saved if it was listed', async (t) => {
   const app = await openApp(t, 'in process', mcpSetup());
@@ -41,4 +42,22 @@ test('AGENT-19 a tool of a server that does not answer is a warning without a ve
   );
   await app.client.mcpServers.remove({ params: { name: 'weather' } });
   assert.match(await why(), /There is no tool "weather_look"\.$/);
+});
+
+test('AGENT-19 a validation waits for a silent server as long as it may, and no longer', async (t) => {
+  const service = {
+    Egress: { AllowPrivateNetworkTargets: true },
+    Mcp: { ConnectionTimeout: '10m' },
+    Validation: { McpTimeout: '200ms' },
+  };
+  const app = await openApp(t, 'in process', mcpSetup({ service }));
+  const server = await rawServer(t, () => ({ raw: () => undefined }));
+  await save(app.client, server.endpoint);
+  const definition = { name: 'helper', model: { provider: 'demo', model: 'demo-1' }, toolNames: ['weather_look'] };
+  let report: { readonly inconclusive: boolean; readonly messages: readonly { readonly code: string }[] } | null = null;
+  void app.client.agents.validate({ body: definition as never }).then(({ body }) => {
+    report = body;
+  });
+  const { inconclusive, messages } = await eventually('there is a report', () => report);
+  assert.deepEqual([inconclusive, messages.map(({ code }) => code)], [true, ['mcp-unreachable']]);
 });

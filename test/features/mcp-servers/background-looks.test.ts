@@ -38,3 +38,31 @@ test('MCP-12 MCP-13 a round asks whoever is not known to list the same still, an
   assert.equal(asked.filter((name) => name === 'fresh').length, 1, 'once it has lapsed');
   assert.ok(!asked.includes('off'));
 });
+
+test('MCP-13 a look that breaks down keeps no other server from being asked', async (t) => {
+  const clock = testClock({ stands: true });
+  const names = Array.from({ length: 12 }, (_, index) => `s${index}`);
+  const row = (name: string) => ({ name, tenant_id: 'default', enabled: 1, state: 'Unknown', fresh_until: null });
+  const asked: string[] = [];
+  const failed: unknown[] = [];
+  const looks = backgroundDiscovery({
+    prepare: async () => undefined,
+    table: { rows: new Map(names.map((name) => [name, row(name)])) as never },
+    discovery: {
+      async look({ name }: { readonly name: string }) {
+        asked.push(name);
+        if (Number(name.slice(1)) < 4) throw new Error('The store is away.');
+      },
+    } as never,
+    lacks: () => false,
+    ...{ clock, intervalMs: 300_000, timeoutMs: 1000, now: clock.now },
+    log: { error: ({ server }: { readonly server?: unknown }) => void failed.push(server) },
+  });
+  t.after(() => looks.stop());
+  looks.start(
+    () => true,
+    () => null,
+  );
+  await eventually('all are asked', () => asked.length === names.length || null);
+  assert.deepEqual([asked.toSorted(), failed.toSorted()], [names.toSorted(), names.slice(0, 4)]);
+});

@@ -122,6 +122,65 @@ overHttp(
   },
 );
 
+overHttp('MCP-33 a token of less than two minutes is renewed in its second half', async (open, t) => {
+  const world = await protectedServer(t);
+  world.issuer.expiresIn = 100;
+  const app = await open(oauthSetup());
+  app.clock.stand();
+  await authorized(app.client, world);
+  for (const [aheadMs, expected] of [
+    [49_999, 0],
+    [1, 1],
+    [49_999, 1],
+    [1, 2],
+  ] as const) {
+    await app.clock.jump(aheadMs);
+    assert.equal((await refresh(app.client)).servers[0]?.state, 'Connected');
+    assert.equal(renewals(world.issuer.asked), expected);
+  }
+});
+
+overHttp(
+  'MCP-33 whoever is refused as a client has nothing any more, and whoever is put off still has it',
+  async (open, t) => {
+    for (const [error, status, state] of [
+      ['invalid_grant', 400, 'AuthorizationRequired'],
+      ['invalid_client', 401, 'AuthorizationRequired'],
+      ['unauthorized_client', 400, 'AuthorizationRequired'],
+      ['temporarily_unavailable', 503, 'Unreachable'],
+      ['slow_down', 429, 'Unreachable'],
+    ] as const) {
+      const world = await protectedServer(t);
+      const app = await open(oauthSetup());
+      await authorized(app.client, world);
+      world.issuer.endTokens();
+      world.issuer.instead.set('/token', () => ({ status, body: { error } }));
+      assert.equal((await refresh(app.client)).servers[0]?.state, state, error);
+      world.issuer.instead.delete('/token');
+      const later = state === 'Unreachable' ? 'Connected' : state;
+      assert.equal((await refresh(app.client)).servers[0]?.state, later, error);
+      await app.close();
+    }
+  },
+);
+
+overHttp('MCP-28 a client that its server knows no more registers anew, and for no other reason', async (open, t) => {
+  const world = await protectedServer(t);
+  const { client } = await open(oauthSetup());
+  await save(client, world.endpoint, { oauthEnabled: true });
+  for (const [error, registered] of [
+    ['invalid_grant', 1],
+    ['invalid_client', 1],
+    ['invalid_grant', 2],
+  ] as const) {
+    const back = queryOf(await world.issuer.agree((await start(client)).authorizationUri));
+    assert.equal(world.issuer.registered.length, registered);
+    world.issuer.instead.set('/token', () => ({ status: 400, body: { error } }));
+    assert.equal((await callback(client, back)).status, 400);
+    world.issuer.instead.delete('/token');
+  }
+});
+
 overHttp(
   'MCP-28 MCP-33 a token that comes when its server is another one by then is of no use there',
   async (open, t) => {

@@ -1,4 +1,5 @@
 import assert from 'node:assert/strict';
+import type { ServerResponse } from 'node:http';
 import { test } from 'node:test';
 import { openApp, type TestApp } from '../../support/app.ts';
 import { eventually } from '../../support/eventually.ts';
@@ -123,4 +124,26 @@ test('MCP-40 a task that takes too long, or whose run is cancelled, is cancelled
   await eventually('the task is under way', async () => of(server, 'tasks/get').length > polls);
   await app.client.runs.cancel({ params: { runId } });
   await eventually('the task is cancelled, too', async () => of(server, 'tasks/cancel').length === 2);
+});
+
+test('MCP-40 polls that get no answer end a task only where three in a row do', async (t) => {
+  const away = { raw: (response: ServerResponse) => response.writeHead(503).end() };
+  let polls = 0;
+  let lost: ReadonlySet<number> = new Set();
+  let last = 6;
+  const server = await rawServer(t, (asked) => {
+    if (asked.method === 'tools/call') polls = 0;
+    if (asked.method !== 'tasks/get') return working({})(asked);
+    polls += 1;
+    if (lost.has(polls)) return away as never;
+    return polls >= last ? { ...task, status: 'completed', result: done } : task;
+  });
+  const app = await openApp(t, 'in process', mcpSetup({ script }));
+  await helped(app, server);
+  lost = new Set([1, 2, 4, 5]);
+  assert.equal((await runJson(app.client, 'helper', 'Hi')).output, 'It rains');
+  lost = new Set([1, 2, 3]);
+  last = 4;
+  assert.equal((await runJson(app.client, 'helper', 'Hi')).output, 'Tool failed: weather answered 503');
+  assert.equal(of(server, 'tools/call').length, 2);
 });

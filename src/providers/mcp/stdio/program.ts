@@ -171,6 +171,7 @@ const launch = async (settings: ProgramSettings, deps: ProgramDeps): Promise<Run
     async notify(message) {
       if (!say(message)) throw failure('unreachable');
     },
+    isOpen: () => isOpen,
     // One that could not be spoken to is of no use to the next who tries.
     close: () => void end(failure('unreachable')),
   };
