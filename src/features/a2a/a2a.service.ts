@@ -33,6 +33,8 @@ export interface A2AServiceDeps {
     readonly path: string;
     readonly maxRequestBytes: number;
     readonly publicCards: boolean;
+    /** Header that may name the tenant; null: none may. */
+    readonly tenantHeader: string | null;
     readonly records: boolean;
   };
   readonly log: Pick<Logger, 'error'>;
@@ -44,8 +46,8 @@ type CallReply = Awaited<ReturnType<Call>>;
 
 type AddressHeaders = Pick<CallInput['headers'], 'host' | 'x-forwarded-host' | 'x-forwarded-proto'>;
 
-/** What a card depends on beside its address: a cache that others share gives it to nobody who has sent something else. */
-const varies = 'Authorization, X-Api-Key, X-Forwarded-Host, X-Forwarded-Proto, Origin';
+/** What a card may depend on beside its address. */
+const cardHeaders = ['Authorization', 'X-Api-Key', 'X-Forwarded-Host', 'X-Forwarded-Proto', 'Origin'];
 
 const missing = (): AcpError => new AcpError('not-found', 'There is nothing at this path.');
 
@@ -80,6 +82,8 @@ const typeOf = (error: unknown): string => {
 
 export const a2aService = (deps: A2AServiceDeps): Handlers<typeof a2aOperations> => {
   const { agents, calls, streams, telemetry, settings } = deps;
+  // A cache that others share gives a card to nobody who has sent something else.
+  const Vary = [...cardHeaders, ...(settings.tenantHeader === null ? [] : [settings.tenantHeader])].join(', ');
 
   /** Address of the service, as its callers reach it. */
   const baseOf = (headers: AddressHeaders): string => {
@@ -179,7 +183,7 @@ export const a2aService = (deps: A2AServiceDeps): Handlers<typeof a2aOperations>
       const url = `${baseOf(headers)}${path}/${encodeURIComponent(agent.name)}`;
       const card = agentCard(agent, { url, legacy, provider, issuer, allowedMediaTypes });
       const tag = cardTag(card);
-      const fields = { ETag: tag, 'Cache-Control': `${publicCards ? 'public' : 'private'}, max-age=300`, Vary: varies };
+      const fields = { ETag: tag, 'Cache-Control': `${publicCards ? 'public' : 'private'}, max-age=300`, Vary };
       if (hasTag(headers['if-none-match'], tag)) return { status: 304, headers: fields };
       return ok(card, fields);
     },

@@ -93,6 +93,7 @@ export const a2aFeature = (deps: A2ADeps) => {
       path: A2A.Path,
       maxRequestBytes: A2A.MaxRequestBytes,
       publicCards: A2A.PublicCards,
+      tenantHeader: Host.Tenancy.AllowHeaderResolution ? Host.Tenancy.HeaderName : null,
       legacy: A2A.LegacyCompat,
       provider: provider === null ? null : { organization: provider.Organization, url: provider.Url },
       issuer: Host.Oidc.Issuer,

@@ -222,9 +222,10 @@ overHttp('A2A-5 A2A-11 public cards take no credential, and calls do', async (op
 });
 
 overHttp(
-  'A2A-5 A2A-11 a public card is that of the credential where there is one, and no shared cache mixes it up with another',
+  'A2A-5 A2A-11 a public card is that of the credential or the tenant that is named, and no shared cache mixes it up with another',
   async (open) => {
-    const app = await openA2A(open, { host: { Tenancy: { Enabled: true }, A2A: { PublicCards: true } } });
+    const Tenancy = { Enabled: true, AllowHeaderResolution: true, HeaderName: 'X-Customer' };
+    const app = await openA2A(open, { host: { Tenancy, A2A: { PublicCards: true } } });
     const acme = app.inTenant('acme');
     const model = { provider: 'demo', model: 'demo-1' };
     await acme.agents.create({ body: { name: 'helper', model, description: 'Of acme alone.' } });
@@ -243,12 +244,13 @@ overHttp(
       ['Answers questions.', app.url, { token: ours }],
       ['Of acme alone.', app.url, { token: theirs }],
       ['Of acme alone.', app.url, { headers: { 'x-api-key': theirs } }],
+      ['Of acme alone.', app.url, { headers: { 'x-customer': 'acme' } }],
       ['Answers questions.', 'https://agents.example.org', { headers: forwarded }],
     ] as const;
     for (const [description, origin, options] of all) {
       const [told, at, varies] = await seen(options);
       assert.deepEqual([told, at], [description, origin]);
-      for (const field of ['authorization', 'x-api-key', ...Object.keys(forwarded)])
+      for (const field of ['authorization', 'x-api-key', 'x-customer', ...Object.keys(forwarded)])
         assert.ok(varies.includes(field), field);
     }
   },
