@@ -127,9 +127,13 @@ const createWatcher = async (target: Target, send: Send): Promise<Watcher | null
             .map((slot) => ({ slot, one })),
         ),
       );
-      for (let at = 0; at < work.length; at += parallel)
-        await Promise.all(work.slice(at, at + parallel).map(({ slot, one }) => attempt(slot, one)));
-      const shown = found.filter(({ kind }) => kind !== 'keys');
+      // Two requests of one caller under one key are refused while either is in progress, whoever else has the key.
+      const isKeyed = ({ kind }: Found): boolean => kind === 'keys';
+      for (const { slot, one } of work) if (isKeyed(one)) await attempt(slot, one);
+      const rest = work.filter(({ one }) => !isKeyed(one));
+      for (let at = 0; at < rest.length; at += parallel)
+        await Promise.all(rest.slice(at, at + parallel).map(({ slot, one }) => attempt(slot, one)));
+      const shown = found.filter((one) => !isKeyed(one));
       if (shown.length > 0) await Promise.all(lists.map((list) => look(list, shown)));
     },
   };
