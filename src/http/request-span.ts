@@ -14,7 +14,8 @@ export const requestSpan = (
   prefix: string,
   response: ServerResponse,
 ): TraceParent | null => {
-  const parent = parseTraceparent(response.req.headers['traceparent']);
+  const { headers } = response.req;
+  const parent = parseTraceparent(headers['traceparent'], headers['tracestate']);
   const { export: out, settings } = telemetry;
   if (!settings.enabled || out === null) return parent;
   const traceId = parent?.traceId ?? newTraceId();

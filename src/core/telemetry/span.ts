@@ -32,6 +32,7 @@ export class Span implements TraceParent {
   readonly parentSpanId: string | null;
   /** False: the span is not exported. */
   readonly sampled: boolean;
+  readonly state: string | undefined;
   readonly startedAt: number;
   endedAt: number | null = null;
   status: SpanStatus = 'Unset';
@@ -45,7 +46,7 @@ export class Span implements TraceParent {
   constructor(
     name: string,
     kind: SpanKind,
-    parent: TraceParent | { readonly traceId: string; readonly sampled: boolean },
+    parent: TraceParent | Pick<TraceParent, 'traceId' | 'sampled' | 'state'>,
     attributes: AttributeInput = {},
     startedAt: number = spanTime(),
   ) {
@@ -55,6 +56,7 @@ export class Span implements TraceParent {
     this.spanId = newSpanId();
     this.parentSpanId = 'spanId' in parent ? parent.spanId : null;
     this.sampled = parent.sampled;
+    this.state = parent.state;
     this.startedAt = startedAt;
     this.#told = [attributes];
   }

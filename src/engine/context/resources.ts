@@ -1,3 +1,4 @@
+import type { OpensSpan } from '../tools/index.ts';
 import { documentText } from './chat-message.ts';
 
 /** A resource of a remote server as a run has read it, under the name that its definition gives it. */
@@ -29,6 +30,7 @@ export interface AgentResources {
     readonly requestId: string;
     readonly names: readonly string[];
     readonly signal: AbortSignal;
+    readonly openSpan?: OpensSpan | undefined;
   }): Promise<readonly ReadResource[]>;
 }
 

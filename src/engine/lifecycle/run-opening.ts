@@ -9,7 +9,7 @@ import {
 } from '../context/index.ts';
 import { guardedAttachments } from '../control/index.ts';
 import type { OpenedRun } from '../record/index.ts';
-import { unsentTask, userMessage } from '../turn/index.ts';
+import { spansBelow, unsentTask, userMessage } from '../turn/index.ts';
 import type { OpeningPorts } from './engine-ports.ts';
 
 /** The row of a run as it is first stored, or as it starts. */
@@ -109,7 +109,8 @@ export const loadResources = (run: ActiveRun, ports: OpeningPorts): Promise<void
   const { resources: names } = plan.agent;
   if (plan.resources !== null || names.length === 0) return null;
   const { tenantId, requestId } = plan;
-  return ports.resources.read({ tenantId, requestId, runId: run.id, names, signal: run.signal }).then((resources) => {
+  const asked = { tenantId, requestId, runId: run.id, names, signal: run.signal };
+  return ports.resources.read({ ...asked, ...spansBelow(run, run.trace?.span ?? null) }).then((resources) => {
     run.plan = { ...run.plan, resources };
   });
 };

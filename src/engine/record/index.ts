@@ -40,7 +40,7 @@ export {
 export { RunLog } from './run-log.ts';
 export type { LateClosing, UnitFailure } from './run-log-ports.ts';
 export { createRunMetrics } from './run-metrics.ts';
-export { RunTrace, type TraceOrigin, traceparentOf, versionText } from './run-trace.ts';
+export { RunTrace, type TraceOrigin, traceHeadersOf, versionText } from './run-trace.ts';
 export {
   createTurnSteps,
   type StoredTurn,

@@ -1,6 +1,6 @@
 import { type AttributeInput, Span, type SpanKind } from '../../core/telemetry/span.ts';
 import type { Telemetry } from '../../core/telemetry/telemetry.ts';
-import { formatTraceparent, newTraceId, type TraceParent } from '../../core/telemetry/trace-context.ts';
+import { newTraceId, type TraceHeaders, type TraceParent, traceHeaders } from '../../core/telemetry/trace-context.ts';
 import type { CompiledTarget } from '../compiled-agent.ts';
 import { conventionalProvider } from './genai-convention.ts';
 import type { ExecutedKind } from './run-journal.ts';
@@ -121,9 +121,8 @@ export class RunTrace {
   }
 }
 
-/** The header that makes the receiver's work part of the trace. */
-export const traceparentOf = (span: Span | null): { readonly traceparent?: string } =>
-  span === null ? {} : { traceparent: formatTraceparent(span) };
+/** The headers that make the receiver's work part of the trace. */
+export const traceHeadersOf = (span: Span | null): Partial<TraceHeaders> => (span === null ? {} : traceHeaders(span));
 
 const runAttributes = ({ settings }: Telemetry, plan: TracedRun): AttributeInput => ({
   'gen_ai.operation.name': 'invoke_agent',

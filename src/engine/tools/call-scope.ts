@@ -52,6 +52,7 @@ export const openCallScope = (
       ...request.run,
       toolCallId: request.toolCallId,
       ...(request.traceparent === undefined ? {} : { traceparent: request.traceparent }),
+      ...(request.tracestate === undefined ? {} : { tracestate: request.tracestate }),
       idempotencyKey: request.idempotencyKey,
       emit(customType: string, payload: Json) {
         checkCustomType(customType);

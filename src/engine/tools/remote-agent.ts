@@ -12,7 +12,8 @@ export interface RemoteTask {
 }
 
 /** One message to an agent that another system runs. */
-export interface RemoteRequest extends Pick<ToolContext, 'tenantId' | 'runId' | 'traceparent' | 'signal'> {
+export interface RemoteRequest
+  extends Pick<ToolContext, 'tenantId' | 'runId' | 'traceparent' | 'tracestate' | 'signal'> {
   readonly requestId: string;
   readonly message: string;
   /** Equal for every execution of the same call. */

@@ -22,6 +22,7 @@ export interface ToolCallRequest {
   readonly requestId: string;
   /** W3C Trace Context of the call's span, for what the tool calls over HTTP. */
   readonly traceparent?: string;
+  readonly tracestate?: string;
   /** True: there is a person who can be asked while the call is made. Default: nobody. */
   readonly mayAsk?: boolean;
   /** What was said to the questions of the call before; absent: it begins. */

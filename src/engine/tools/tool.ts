@@ -1,5 +1,6 @@
 import type { Json } from '../../contract/schema.ts';
 import type { AttributeInput } from '../../core/telemetry/span.ts';
+import type { TraceHeaders } from '../../core/telemetry/trace-context.ts';
 
 /** Read is the default of code tools. It informs people and policies, and rules what an interrupted run may repeat. */
 export const toolEffects = ['Read', 'Write', 'Destructive', 'External'] as const;
@@ -61,6 +62,8 @@ export interface ToolContext extends ToolRun {
   readonly toolCallId: string;
   /** W3C Trace Context of this call, to be sent along with what the body calls; absent while observability is off. */
   readonly traceparent?: string;
+  /** The `tracestate` beside it; absent where the caller of the run has sent none. */
+  readonly tracestate?: string;
   /** Equal for every execution of the same call, so that an outside service can drop a repeated one. */
   readonly idempotencyKey: string;
   /** Aborted on timeout and when the run is cancelled; what the body returns after that is dropped. */
@@ -149,6 +152,8 @@ export const isToolError = (error: unknown): error is Error => error instanceof 
 
 /** A span below that of a call. `close` ends it; an error type marks it as failed. */
 export interface OpenSpan {
+  /** What makes the work of whom is asked a part of it; empty: nothing is traced. */
+  readonly headers: Partial<TraceHeaders>;
   set(attributes: AttributeInput): void;
   close(errorType: string | null): void;
 }

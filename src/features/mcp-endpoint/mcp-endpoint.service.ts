@@ -85,7 +85,7 @@ export const mcpEndpointService = (deps: McpEndpointDeps): McpHandlers => {
     const version =
       generation === 'stateless' ? statelessVersion : (headers['mcp-protocol-version'] ?? newestHandshakeVersion);
     const tool = isOffered ? (name as string) : null;
-    const span = telemetry.begin({ method, version, tool }, metaOf(params)['traceparent'], context.trace ?? null);
+    const span = telemetry.begin({ method, version, tool }, metaOf(params), context.trace ?? null);
     const traced = span === null ? context : { ...context, trace: span };
     try {
       const reply = await answer(traced, message, headers, generation);

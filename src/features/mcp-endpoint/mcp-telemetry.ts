@@ -11,6 +11,9 @@ interface ToldCall {
   readonly tool: string | null;
 }
 
+/** In a message, the span that it belongs to. */
+type Named = Readonly<Record<string, unknown>>;
+
 /** What is traced and counted of calls of the endpoint. */
 export const createMcpTelemetry = (telemetry: Telemetry) => {
   const { metrics } = telemetry;
@@ -23,12 +26,17 @@ export const createMcpTelemetry = (telemetry: Telemetry) => {
   ]);
   return {
     /** The caller names the span that the call belongs to in its message, before it does in its headers. */
-    begin({ method, version, tool }: ToldCall, named: unknown, trace: TraceParent | null): Span | null {
-      return telemetry.begin(tool === null ? method : `${method} ${tool}`, 'Server', parseTraceparent(named) ?? trace, {
-        'mcp.method.name': method,
-        'mcp.protocol.version': version,
-        ...(tool === null ? {} : { 'gen_ai.operation.name': 'execute_tool', 'gen_ai.tool.name': tool }),
-      });
+    begin({ method, version, tool }: ToldCall, meta: Named, trace: TraceParent | null): Span | null {
+      return telemetry.begin(
+        tool === null ? method : `${method} ${tool}`,
+        'Server',
+        parseTraceparent(meta['traceparent'], meta['tracestate']) ?? trace,
+        {
+          'mcp.method.name': method,
+          'mcp.protocol.version': version,
+          ...(tool === null ? {} : { 'gen_ai.operation.name': 'execute_tool', 'gen_ai.tool.name': tool }),
+        },
+      );
     },
     end(span: Span | null, method: string, startedAt: number, errorType: string | null): void {
       durations.record((performance.now() - startedAt) / 1000, [method, errorType]);

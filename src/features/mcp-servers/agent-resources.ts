@@ -49,16 +49,17 @@ export const createAgentResources = (deps: AgentResourceDeps): AgentResources =>
   };
 
   return {
-    async read({ tenantId, runId, requestId, names, signal }) {
+    async read({ tenantId, runId, requestId, names, signal, openSpan }) {
       const until = AbortSignal.any([signal, AbortSignal.timeout(Math.min(deps.timeoutMs, longestReadMs))]);
+      const asker = { signal: until, openSpan };
       const lists = new Map<string, ReturnType<RemoteContent['resources']>>();
       const textOf = async (name: string): Promise<string> => {
         const named = resourceName(name);
         if (named === null) throw new LeftOut('not-a-resource');
         const row = serverOf(tenantId, named.server);
-        const listed = await lists.getOrInsertComputed(row.id, () => content.resources(row, until));
+        const listed = await lists.getOrInsertComputed(row.id, () => content.resources(row, asker));
         if (!listed.some(({ uri }) => uri === named.uri)) throw new LeftOut('resource-not-listed');
-        const { text } = await content.readListed(row, named.uri, until);
+        const { text } = await content.readListed(row, named.uri, asker);
         if (text === null) throw new LeftOut('binary');
         return cutBytes(text, deps.maxBytes);
       };

@@ -1,5 +1,6 @@
 import type { StoreTable } from '../../core/instance-state.ts';
 import type { Logger } from '../../core/logger.ts';
+import type { TraceParent } from '../../core/telemetry/trace-context.ts';
 import type { McpServerRow } from '../../db/tables/mcp.ts';
 import type { UnitOfWork } from '../../db/unit-of-work.ts';
 import { wholeList } from '../../providers/mcp/lists.ts';
@@ -9,7 +10,7 @@ import { type Connections, settingsOf } from './connections.ts';
 import { type Listing, listingHash, listingOf, listingText, readListing, toolHash } from './listed-tools.ts';
 import type { McpServerState } from './mcp-servers.schema.ts';
 import { type Found, type McpServerStore, mcpServerStore } from './mcp-servers.store.ts';
-import type { McpTelemetry } from './mcp-telemetry.ts';
+import type { Exchange, McpTelemetry } from './mcp-telemetry.ts';
 
 export interface DiscoveryDeps {
   readonly store: Pick<McpServerStore, 'catalog'>;
@@ -29,6 +30,8 @@ export interface LookOptions {
   readonly signal?: AbortSignal;
   /** False: what was found is not kept, since another process may be at it. Default: it is. */
   readonly mayKeep?: () => boolean;
+  /** Of whoever asked for the look. Default: the service itself. */
+  readonly trace?: TraceParent | null | undefined;
 }
 
 // Names and schemas of more tools than any model could be offered; what lies beyond is not even counted.
@@ -61,15 +64,16 @@ const drifted = (before: Listing | null, { tools }: Listing): readonly string[] 
 export const createDiscovery = (deps: DiscoveryDeps) => {
   const { store, table, connections, telemetry, maxTools, log, now } = deps;
 
-  const list = async (row: McpServerRow, { signal, timeoutMs }: LookOptions) => {
+  const list = async (row: McpServerRow, { signal, timeoutMs }: LookOptions, { trace, speaks }: Exchange) => {
     const client = connections.to(row);
     const limits = { signal, timeoutMs };
     const startedAt = performance.now();
-    const { capabilities } = await client.session(limits);
+    const { capabilities, version } = await client.session(limits);
+    speaks(version);
     const left = Math.max(1, Math.ceil(timeoutMs - (performance.now() - startedAt)));
     // A server without tools is not asked for them.
     const { entries, ttlMs, ...told } = Object.hasOwn(capabilities, 'tools')
-      ? await wholeList(client, 'tools', { ...limits, timeoutMs: left, maxEntries: mostListed })
+      ? await wholeList(client, 'tools', { ...limits, trace, timeoutMs: left, maxEntries: mostListed })
       : { entries: [], ttlMs: null, serverName: null };
     // Behind an address there may be another one by now than the connection was opened to.
     const session = await client.session(limits);
@@ -133,11 +137,12 @@ export const createDiscovery = (deps: DiscoveryDeps) => {
     async look(row: McpServerRow, options: LookOptions): Promise<void> {
       const lacking = connections.lacking(row);
       if (lacking !== null) return withoutCredential(row, lacking, options);
-      const startedAt = performance.now();
+      const asker = telemetry.spansBelow(options.trace ?? null);
+      const exchange = telemetry.exchange({ name: row.name, endpoint: settingsOf(row).endpoint }, 'tools/list', asker);
       let looked: Awaited<ReturnType<typeof list>>;
       let errorType: string | null = null;
       try {
-        looked = await list(row, options);
+        looked = await list(row, options, exchange);
       } catch (error) {
         if (!(error instanceof McpFailure)) throw error;
         errorType = failureType(error);
@@ -145,7 +150,7 @@ export const createDiscovery = (deps: DiscoveryDeps) => {
         if (options.signal?.aborted !== true) await failed(row, error, options);
         return;
       } finally {
-        telemetry.requested(row.name, 'tools/list', (performance.now() - startedAt) / 1000, errorType);
+        exchange.end(errorType);
       }
       const { session, listing, ttlMs } = looked;
       telemetry.looked(row.name, 'Connected');

@@ -36,7 +36,7 @@ export interface McpServersDeps {
   readonly storage: Storage;
   readonly state: Pick<InstanceState, 'table'>;
   readonly audit: Pick<AuditLog, 'change' | 'save' | 'tell'>;
-  readonly telemetry: Pick<Telemetry, 'metrics'>;
+  readonly telemetry: Pick<Telemetry, 'metrics' | 'begin' | 'finish'>;
   /** Of a module; null: the service keeps tokens itself. */
   readonly tokenStore: McpTokenStore | null;
   /** Tools of code, which win over remote ones. */
@@ -140,7 +140,7 @@ export const mcpServersFeature = (deps: McpServersDeps) => {
       }),
       ...oauth.service({ store, connections, discovery }),
       ...pinService({ store, table, view, audit, now, changed }),
-      ...remoteContentService({ store, content, enabled: settings.Enabled }),
+      ...remoteContentService({ store, content, telemetry, enabled: settings.Enabled }),
     },
     /** What agents of a tenant can have beyond the tools of the host. */
     tools: createRemoteTools({ catalog, discovery, timeoutMs: Service.Validation.McpTimeout }),

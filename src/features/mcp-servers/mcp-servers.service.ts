@@ -180,11 +180,11 @@ export const mcpServerService = (deps: McpServiceDeps): ServiceHandlers => {
       return ok([...(await deps.check(await found(tenantId, name)))]);
     },
 
-    async refresh({ tenantId }, { query: { name } }) {
+    async refresh({ tenantId, trace }, { query: { name } }) {
       assertEnabled(deps.enabled);
       const before = name === undefined ? await store.list(tenantId) : [await found(tenantId, name)];
       const looked = before.filter(({ enabled }) => enabled === 1);
-      await sideBySide(looked, looksAtOnce, (row) => deps.discovery.look(row, { timeoutMs: deps.timeoutMs }));
+      await sideBySide(looked, looksAtOnce, (row) => deps.discovery.look(row, { timeoutMs: deps.timeoutMs, trace }));
       await catalog.ready(tenantId);
       const { byName, clashes } = catalog.of(tenantId);
       const asked = new Set(before.filter(({ enabled }) => name !== undefined || enabled === 1).map(({ id }) => id));

@@ -55,23 +55,6 @@ const failureText = (server: string, failure: McpFailure): string => {
 
 const notAvailable = (server: string): ToolStop => new ToolStop('failed', `Tool failed: ${server} is not available`);
 
-/** The call as a span of its own, below that of the tool. */
-const openCallSpan = ({ openSpan }: BuiltInCall, tool: string, endpoint: string, version: string) => {
-  const { hostname, port, protocol } = new URL(endpoint);
-  return openSpan?.(
-    `tools/call ${tool}`,
-    {
-      'mcp.method.name': 'tools/call',
-      'mcp.protocol.version': version,
-      'gen_ai.operation.name': 'execute_tool',
-      'gen_ai.tool.name': tool,
-      'server.address': hostname,
-      'server.port': port === '' ? (protocol === 'http:' ? 80 : 443) : Number(port),
-    },
-    'Client',
-  );
-};
-
 /** A question is no error. */
 const errorTypeOf = (error: unknown): string | null => {
   if (error instanceof ToolQuestions) return null;
@@ -87,13 +70,13 @@ const callOf = (server: McpServerRow, { tool, isCallable }: Admitted, deps: Remo
     if (row === undefined || row.id !== server.id || row.enabled !== 1) throw notAvailable(server.name);
     const client = deps.connections.to(row);
     const limits = { signal: context.signal, timeoutMs: maxToolTimeoutMs };
-    const startedAt = performance.now();
-    let span: ReturnType<typeof openCallSpan>;
+    const { endpoint } = settingsOf(row);
+    const about = { tool: tool.name };
+    const exchange = deps.telemetry.exchange({ name: server.name, endpoint }, 'tools/call', call.openSpan, about);
     let errorType: string | null = null;
     try {
       const session = await client.session(limits);
-      const { endpoint } = settingsOf(row);
-      span = openCallSpan(call, tool.name, endpoint, session.version);
+      exchange.speaks(session.version);
       return await callInRounds({
         ...{ client, session, endpoint, call },
         server: server.name,
@@ -102,15 +85,14 @@ const callOf = (server: McpServerRow, { tool, isCallable }: Admitted, deps: Remo
           ...limits,
           name: tool.name,
           parameterHeaders: parameterHeaders(mirrored, args),
-          traceparent: context.traceparent,
+          trace: exchange.trace,
         },
       });
     } catch (error) {
       errorType = errorTypeOf(error);
       throw error;
     } finally {
-      span?.close(errorType);
-      deps.telemetry.requested(server.name, 'tools/call', (performance.now() - startedAt) / 1000, errorType);
+      exchange.end(errorType);
     }
   };
   return async (args: Json, context: ToolContext, call: BuiltInCall): Promise<string> => {

@@ -3,12 +3,12 @@ import { isRecord } from '../../contract/record.ts';
 import type { McpServerRow } from '../../db/tables/mcp.ts';
 import { wholeList } from '../../providers/mcp/lists.ts';
 import { failureType, McpFailure } from '../../providers/mcp/mcp-failure.ts';
-import type { McpClient } from '../../providers/mcp/mcp-target.ts';
+import type { McpClient, McpRequestOptions } from '../../providers/mcp/mcp-target.ts';
 import { visibleText } from '../../providers/mcp/visible-text.ts';
 import { type Connections, settingsOf } from './connections.ts';
 import { createKeptLists } from './kept-lists.ts';
 import type { McpPromptSummary, McpResourceContent, McpResourceSummary } from './mcp-servers.schema.ts';
-import type { McpTelemetry } from './mcp-telemetry.ts';
+import type { Asker, McpTelemetry } from './mcp-telemetry.ts';
 
 export interface RemoteContentDeps {
   readonly connections: Pick<Connections, 'to' | 'lacking' | 'credential'>;
@@ -17,6 +17,8 @@ export interface RemoteContentDeps {
   readonly maxResourceBytes: number;
   readonly now: () => number;
 }
+
+type Limits = Pick<McpRequestOptions, 'timeoutMs' | 'signal' | 'trace'>;
 
 const mostListed = 1000;
 
@@ -105,13 +107,21 @@ export const createRemoteContent = ({ connections, telemetry, timeoutMs, ...deps
   const { maxResourceBytes } = deps;
   const kept = createKeptLists(deps.now);
   /** One exchange with a server, counted; its failure as callers are told of it. */
-  const asked = async <T>(row: McpServerRow, method: string, work: (client: McpClient) => Promise<T>): Promise<T> => {
-    const startedAt = performance.now();
+  const asked = async <T>(
+    row: McpServerRow,
+    { method, uri = null }: { readonly method: string; readonly uri?: string | null },
+    { signal, openSpan }: Asker,
+    work: (client: McpClient, limits: Limits) => Promise<T>,
+  ): Promise<T> => {
+    const server = { name: row.name, endpoint: settingsOf(row).endpoint };
+    const exchange = telemetry.exchange(server, method, openSpan, uri === null ? null : { uri });
     let errorType: string | null = null;
     try {
       // What is kept of its last answers is not for somebody whom it would refuse now.
       if (connections.lacking(row) === 'AuthorizationRequired') throw new McpFailure('unauthorized');
-      return await work(connections.to(row));
+      const client = connections.to(row);
+      exchange.speaks((await client.session({ timeoutMs, signal })).version);
+      return await work(client, { timeoutMs, signal, trace: exchange.trace });
     } catch (error) {
       errorType = error instanceof McpFailure ? failureType(error) : null;
       if (!(error instanceof McpFailure)) throw error;
@@ -121,27 +131,26 @@ export const createRemoteContent = ({ connections, telemetry, timeoutMs, ...deps
         });
       throw new AcpError('mcp-server-failed', `The MCP server "${row.name}" failed.`, { cause: error });
     } finally {
-      telemetry.requested(row.name, method, (performance.now() - startedAt) / 1000, errorType);
+      exchange.end(errorType);
     }
   };
 
-  const list = (row: McpServerRow, kind: 'prompts' | 'resources', signal?: AbortSignal): Promise<readonly unknown[]> =>
-    asked(row, `${kind}/list`, async (client) => {
-      const limits = { timeoutMs, signal };
+  const list = (row: McpServerRow, kind: 'prompts' | 'resources', asker: Asker): Promise<readonly unknown[]> =>
+    asked(row, { method: `${kind}/list` }, asker, async (client, limits) => {
       const { capabilities } = await client.session(limits);
       if (!Object.hasOwn(capabilities, kind)) return [];
       return kept.list(row, kind, await connections.credential(row), () =>
         wholeList(client, kind, { ...limits, maxEntries: mostListed }),
       );
     });
-  const resources = async (row: McpServerRow, signal?: AbortSignal): Promise<readonly McpResourceSummary[]> =>
-    (await list(row, 'resources', signal)).flatMap(resourceOf);
-  const prompts = async (row: McpServerRow): Promise<readonly McpPromptSummary[]> =>
-    (await list(row, 'prompts')).flatMap(promptOf);
+  const resources = async (row: McpServerRow, asker: Asker): Promise<readonly McpResourceSummary[]> =>
+    (await list(row, 'resources', asker)).flatMap(resourceOf);
+  const prompts = async (row: McpServerRow, asker: Asker): Promise<readonly McpPromptSummary[]> =>
+    (await list(row, 'prompts', asker)).flatMap(promptOf);
 
-  const readListed = (row: McpServerRow, uri: string, signal?: AbortSignal): Promise<ReadContent> =>
-    asked(row, 'resources/read', async (client) => {
-      const answer = await client.request('resources/read', { uri }, { timeoutMs, signal, name: uri });
+  const readListed = (row: McpServerRow, uri: string, asker: Asker): Promise<ReadContent> =>
+    asked(row, { method: 'resources/read', uri }, asker, async (client, limits) => {
+      const answer = await client.request('resources/read', { uri }, { ...limits, name: uri });
       return readParts(answer['contents']);
     });
 
@@ -151,16 +160,21 @@ export const createRemoteContent = ({ connections, telemetry, timeoutMs, ...deps
     /** One that is in the list, which the caller has looked at. */
     readListed,
     /** As callers get it: cut. */
-    async resource(row: McpServerRow, uri: string): Promise<McpResourceContent> {
-      if (!(await resources(row)).some((resource) => resource.uri === uri))
+    async resource(row: McpServerRow, uri: string, asker: Asker): Promise<McpResourceContent> {
+      if (!(await resources(row, asker)).some((resource) => resource.uri === uri))
         throw new AcpError('resource-not-listed', `The MCP server "${row.name}" lists no such resource.`);
-      const { mimeType, text, byteSize } = await readListed(row, uri);
+      const { mimeType, text, byteSize } = await readListed(row, uri, asker);
       const kept = text === null ? null : cutBytes(text, maxResourceBytes);
       return { uri, mimeType, text: kept, isBinary: text === null, byteSize, truncated: kept !== text };
     },
-    promptText: (row: McpServerRow, name: string, args: Readonly<Record<string, string>>): Promise<string> =>
-      asked(row, 'prompts/get', async (client) => {
-        const answer = await client.request('prompts/get', { name, arguments: args }, { timeoutMs, name });
+    promptText: (
+      row: McpServerRow,
+      name: string,
+      args: Readonly<Record<string, string>>,
+      asker: Asker,
+    ): Promise<string> =>
+      asked(row, { method: 'prompts/get' }, asker, async (client, limits) => {
+        const answer = await client.request('prompts/get', { name, arguments: args }, { ...limits, name });
         const { messages } = answer;
         if (!Array.isArray(messages)) throw new McpFailure('broken');
         return messages.flatMap(messageText).join('\n\n');

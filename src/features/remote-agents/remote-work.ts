@@ -1,5 +1,6 @@
 import { createHash } from 'node:crypto';
 import type { Logger } from '../../core/logger.ts';
+import { headersIn } from '../../core/telemetry/trace-context.ts';
 import type { RemoteAgentPinRow } from '../../db/tables/remote-agents.ts';
 import {
   cutText,
@@ -78,7 +79,8 @@ const openSpan = ({ openSpan: open }: RemoteRequest, name: string, { url, protoc
     'Client',
   );
 
-type Asking = Pick<RemoteRequest, 'tenantId' | 'runId'> & Partial<Pick<RemoteRequest, 'requestId' | 'traceparent'>>;
+type Asking = Pick<RemoteRequest, 'tenantId' | 'runId'> &
+  Partial<Pick<RemoteRequest, 'requestId' | 'traceparent' | 'tracestate'>>;
 
 /** How an agent of another system is spoken to. */
 const spokenTo = (agent: ConfiguredAgent, deps: RemoteWorkDeps) => {
@@ -112,7 +114,7 @@ const spokenTo = (agent: ConfiguredAgent, deps: RemoteWorkDeps) => {
       http: deps.http,
       card: found.card,
       authorization: deps.cards.credentialOf(agent),
-      traceparent: request.traceparent,
+      trace: headersIn(request),
       maxBytes: maxAnswerBytes,
       requestTimeoutMs: deps.requestTimeoutMs,
       requested: (method, seconds, failure) => deps.telemetry.requested(name, method, seconds, errorTypeOf(failure)),

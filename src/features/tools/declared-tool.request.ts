@@ -1,4 +1,5 @@
 import type { Json } from '../../contract/schema.ts';
+import { headersIn } from '../../core/telemetry/trace-context.ts';
 import { type ToolContext, ToolError } from '../../engine/tools/index.ts';
 import type { OutboundHttp, OutboundRequest, OutboundResponse } from '../../providers/http/outbound.ts';
 import { OutboundError } from '../../providers/http/outbound-error.ts';
@@ -124,10 +125,7 @@ export const callDeclaredTool = async (
     response = await deps.http.request({
       method: plan.method,
       url,
-      headers:
-        context.traceparent === undefined || 'traceparent' in headers
-          ? headers
-          : { ...headers, traceparent: context.traceparent },
+      headers: 'traceparent' in headers ? headers : { ...headers, ...headersIn(context) },
       ...(body === undefined ? {} : { body }),
       signal: context.signal,
       maxBodyBytes: maxResponseBytes,

@@ -1,3 +1,4 @@
+import type { TraceHeaders } from '../../core/telemetry/trace-context.ts';
 import type { OpenedResponse, OutboundHttp } from '../http/outbound.ts';
 import { OutboundError } from '../http/outbound-error.ts';
 import { readEvents } from '../mcp/event-messages.ts';
@@ -26,7 +27,7 @@ export interface A2aClientDeps {
   readonly card: Pick<AgentCard, 'url' | 'protocol' | 'streams'>;
   /** The whole Authorization header; null: none is sent. */
   readonly authorization: string | null;
-  readonly traceparent?: string | undefined;
+  readonly trace?: Partial<TraceHeaders>;
   /** Largest answer that is read. */
   readonly maxBytes: number;
   /** For each request but the one that waits for the answer, and for silence on a stream once its task is known. */
@@ -110,7 +111,7 @@ export const createA2aClient = (deps: A2aClientDeps) => {
         accept: isStreamed(method) ? 'text/event-stream, application/json' : 'application/json',
         'a2a-version': card.protocol,
         ...(deps.authorization === null ? {} : { authorization: deps.authorization }),
-        ...(deps.traceparent === undefined ? {} : { traceparent: deps.traceparent }),
+        ...deps.trace,
       },
       body: JSON.stringify({ jsonrpc: '2.0', id: lastId, method: named[method], params }),
       ...limits,

@@ -1,3 +1,4 @@
+import type { TraceHeaders } from '../../core/telemetry/trace-context.ts';
 import type { OutboundHttp } from '../http/outbound.ts';
 import type { Channel } from './channel.ts';
 import type { McpGeneration } from './wire/protocol.ts';
@@ -39,7 +40,8 @@ export interface McpRequestOptions {
   readonly capabilities?: Readonly<Record<string, unknown>>;
   /** Further headers of the stateless generation. */
   readonly parameterHeaders?: Readonly<Record<string, string>>;
-  readonly traceparent?: string | undefined;
+  /** Of the span that the request is made for. */
+  readonly trace?: Partial<TraceHeaders>;
 }
 
 /** One server. Everything throws McpFailure only. */

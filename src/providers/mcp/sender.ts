@@ -30,11 +30,11 @@ export const createSender = (target: McpTarget, deps: Pick<McpClientDeps, 'clien
       return send(await ownHeaders());
     }
   };
-  const meta = ({ capabilities, traceparent }: McpRequestOptions) => ({
+  const meta = ({ capabilities, trace }: McpRequestOptions) => ({
     [mcpMeta.protocolVersion]: statelessVersion,
     [mcpMeta.clientInfo]: deps.clientInfo,
     [mcpMeta.clientCapabilities]: capabilities ?? {},
-    ...(traceparent === undefined ? {} : { traceparent }),
+    ...trace,
   });
 
   const sendStateless = async (
@@ -90,11 +90,11 @@ export const createSender = (target: McpTarget, deps: Pick<McpClientDeps, 'clien
     connection: Connection,
     method: string,
     params: Readonly<Record<string, unknown>>,
-    { traceparent, signal, timeoutMs }: McpRequestOptions,
+    { trace, signal, timeoutMs }: McpRequestOptions,
   ): Promise<Answer> => {
     const id = nextId++;
     const options: SendOptions = { headers, signal, timeoutMs, answersRequests: true };
-    const withTrace = traceparent === undefined ? params : { ...params, _meta: { traceparent } };
+    const withTrace = trace?.traceparent === undefined ? params : { ...params, _meta: trace };
     try {
       return await connection.channel.request({ jsonrpc: '2.0', id, method, params: withTrace }, options);
     } catch (error) {

@@ -1,3 +1,4 @@
+import type { TraceHeaders } from '../../core/telemetry/trace-context.ts';
 import type { AnswerLimits } from './answer-limits.ts';
 import type { ModelCall, ModelJson, WireClock } from './model-provider.ts';
 import type { WireFailure, WireHeaders, WireRequest } from './transport/wire-exchange.ts';
@@ -56,7 +57,7 @@ export class CallScope {
   onStop: (() => void) | null = null;
 
   readonly wire: WireClock | null;
-  readonly traceparent: string | null;
+  readonly trace: TraceHeaders | null;
   readonly #controller = new AbortController();
   readonly #caller: AbortSignal;
   readonly #cancel = (): void => this.stop('canceled');
@@ -79,7 +80,7 @@ export class CallScope {
     this.#limits = options.limits;
     this.#caller = call.signal;
     this.wire = call.wire ?? null;
-    this.traceparent = call.traceparent ?? null;
+    this.trace = call.trace ?? null;
     (this.#controller.signal as ScopedSignal)[scopeKey] = this;
     if (call.signal.aborted) this.stop('canceled');
     else call.signal.addEventListener('abort', this.#cancel);

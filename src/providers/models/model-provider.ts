@@ -5,6 +5,7 @@ import type {
   SharedV4ProviderMetadata,
 } from '@ai-sdk/provider';
 
+import type { TraceHeaders } from '../../core/telemetry/trace-context.ts';
 import type { ModelListAnswer } from './model-list.ts';
 import type { CallProtection } from './protection/call-protection.ts';
 
@@ -58,7 +59,7 @@ export interface ModelCall {
   /** For the log line that keeps a foreign error's text. */
   readonly requestId: string;
   /** W3C Trace Context, sent along. */
-  readonly traceparent?: string | null;
+  readonly trace?: TraceHeaders | null;
   /** Told while the call waits for the other side; absent: nobody measures it. */
   readonly wire?: WireClock;
   /** Vectors are asked for in place of an answer, one for each text of the prompt; only of a provider that `makesVectors`. */

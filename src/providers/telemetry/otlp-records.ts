@@ -1,4 +1,4 @@
-import type { Attributes, HrTime } from '@opentelemetry/api';
+import { type Attributes, createTraceState, type HrTime } from '@opentelemetry/api';
 import type { Resource } from '@opentelemetry/resources';
 import type { ReadableLogRecord } from '@opentelemetry/sdk-logs';
 import type { MetricData } from '@opentelemetry/sdk-metrics';
@@ -60,7 +60,10 @@ const hrTime = (ms: number): HrTime => {
   return [seconds, Math.round((ms - seconds * 1000) * 1_000_000)];
 };
 
-const spanContext = ({ traceId, spanId }: TraceParent) => ({ traceId, spanId, traceFlags: sampled });
+const spanContext = ({ traceId, spanId, state }: TraceParent) => ({
+  ...{ traceId, spanId, traceFlags: sampled },
+  ...(state === undefined ? {} : { traceState: createTraceState(state) }),
+});
 
 export const readableSpan = (span: Span, { resource, scope }: Origin): ReadableSpan => {
   const endedAt = span.endedAt ?? span.startedAt;

@@ -93,8 +93,9 @@ overHttp(
     await connected(app.client, server.endpoint, { requiresApproval: false });
     await app.createAgent({ name: 'helper', toolNames: ['weather_look'] });
     const [trace, parent] = ['0af7651916cd43dd8448eb211c80319c', 'b7ad6b7169203331'];
-    const meta = { traceparent: `00-${trace}-${parent}-01` };
-    const headers = { traceparent: `00-${'1'.repeat(32)}-${'2'.repeat(16)}-01` };
+    const tracestate = 'congo=t61rcWkgMzE';
+    const meta = { traceparent: `00-${trace}-${parent}-01`, tracestate };
+    const headers = { traceparent: `00-${'1'.repeat(32)}-${'2'.repeat(16)}-01`, tracestate: 'of=headers' };
     resultOf(await stateless(app, 'tools/call', { name: 'helper', arguments: { message: 'Hi' } }, { meta, headers }));
     await stateless(app, 'words/of-a-caller', {}, { meta });
     await app.close();
@@ -119,6 +120,83 @@ overHttp(
     );
     assert.equal(attributes(named('unknown'), 9)['error.type'], '-32601');
     const call = server.asked.find(({ method }) => method === 'tools/call');
-    assert.equal(call?.params['_meta'].traceparent.split('-')[1], trace);
+    assert.equal(call?.params['_meta'].traceparent, `00-${trace}-${hex(inner, 2)}-01`);
+    assert.deepEqual([call?.params['_meta'].tracestate, text(inner, 3)], [tracestate, tracestate]);
   },
 );
+
+overHttp('OBS-24 MCP-35 each request to a server has a span, below whoever asks', async (open, t) => {
+  const { url, received } = await openReceiver(t);
+  withEnvironment(t, { OTEL_EXPORTER_OTLP_ENDPOINT: url });
+  const notes = { uri: 'notes://all', name: 'all' };
+  const server = await rawServer(t, ({ method, params }) => {
+    if (method === 'server/discover')
+      return { supportedVersions: ['2026-07-28'], capabilities: { tools: {}, prompts: {}, resources: {} } };
+    if (method === 'tools/list') return { tools: [tool('look')] };
+    if (method === 'prompts/list') return { prompts: [{ name: 'greet' }] };
+    if (method === 'prompts/get') return { messages: [{ role: 'user', content: { type: 'text', text: 'Hi' } }] };
+    if (method === 'resources/list') return { resources: [notes, { uri: 'notes://gone', name: 'gone' }] };
+    return params['uri'] === notes.uri ? { contents: [{ uri: notes.uri, text: 'Take an umbrella' }] } : null;
+  });
+  const app = await open(mcpSetup({ script: [{ reply: { text: 'Hi.' } }] }));
+  await connected(app.client, server.endpoint, { requiresApproval: false });
+  const [trace, parent] = ['0af7651916cd43dd8448eb211c80319c', 'b7ad6b7169203331'];
+  const ask = async (method: string, path: string, body?: object): Promise<number> => {
+    const answer = await fetch(`${app.url}/api/${path}`, {
+      method,
+      headers: { 'content-type': 'application/json', traceparent: `00-${trace}-${parent}-01`, tracestate: 'a=b' },
+      ...(body === undefined ? {} : { body: JSON.stringify(body) }),
+    });
+    await answer.arrayBuffer();
+    return answer.status;
+  };
+  const read = (uri: string) => `mcp-servers/weather/resources/read?uri=${encodeURIComponent(uri)}`;
+  assert.equal(await ask('POST', 'mcp-servers/weather/prompts/greet', {}), 200);
+  assert.equal(await ask('GET', read(notes.uri)), 200);
+  assert.equal(await ask('GET', read('notes://gone')), 502);
+  await app.createAgent({ name: 'reader', mcpResourceUris: ['weather:notes://all'] });
+  assert.equal(await ask('POST', 'agents/reader/run', { message: 'Hi', stream: false }), 200);
+  await app.close();
+
+  const spans = spansOf(received);
+  const ofServer = spans.filter((span) => /^(?:tools|prompts|resources)\//.test(text(span, 5)));
+  const nameOf = (id: string) => text(spans.find((span) => hex(span, 2) === id) ?? new Map(), 5);
+  const seen = ofServer.map((span) => {
+    const told = attributes(span, 9);
+    return [
+      ...[hex(span, 1) === trace, nameOf(hex(span, 4)), text(span, 5), number(span, 6)],
+      ...['mcp.method.name', 'mcp.protocol.version', 'mcp.resource.uri', 'error.type'].map((name) => told[name]),
+    ];
+  });
+  const version = '2026-07-28';
+  // In a trace of its own.
+  const refreshing = 'POST /api/mcp-servers/refresh';
+  const span = (above: string, name: string, uri?: string, errorType?: string) => [
+    ...[above !== refreshing, above, name, 3, name, version, uri, errorType],
+  ];
+  const prompt = 'POST /api/mcp-servers/{name}/prompts/{prompt}';
+  const resource = 'GET /api/mcp-servers/{name}/resources/read';
+  assert.deepEqual(
+    seen.sort(),
+    [
+      span(refreshing, 'tools/list'),
+      span(prompt, 'prompts/list'),
+      span(prompt, 'prompts/get'),
+      span(resource, 'resources/list'),
+      span(resource, 'resources/read', notes.uri),
+      span(resource, 'resources/list'),
+      span(resource, 'resources/read', 'notes://gone', '-32601'),
+      span('invoke_agent reader', 'resources/list'),
+      span('invoke_agent reader', 'resources/read', notes.uri),
+    ].sort(),
+  );
+  const told = attributes(ofServer[0] ?? new Map(), 9);
+  assert.deepEqual([told['server.address'], told['server.port']], ['127.0.0.1', server.port]);
+  for (const { method, params } of server.asked) {
+    const { traceparent, tracestate } = params['_meta'];
+    if (method === 'server/discover') continue;
+    const own = ofServer.find((one) => hex(one, 2) === String(traceparent).split('-')[2]);
+    assert.equal(text(own ?? new Map(), 5), method, `${method} ${traceparent}`);
+    assert.equal(tracestate, method === 'tools/list' ? undefined : 'a=b');
+  }
+});

@@ -147,6 +147,21 @@ test('MCP-17 RUN-78 a program that dies in a call has answered nothing, is start
   assert.deepEqual(after.calls, ['about']);
 });
 
+test('MCP-17 OBS-24 the span of a call of a program names no address', async (t) => {
+  const app = await opened(t, { Command: program }, { Observability: { SuccessSampleRatio: 1 } });
+  await helped(app);
+  const { runId } = await runJson(app.client, 'helper', 'about');
+  const { spans } = (await app.client.runs.trace({ params: { runId } })).body;
+  const { kind, attributes = {} } = spans.find(({ name }) => name === 'tools/call about') ?? {};
+  assert.equal(kind, 'Client');
+  assert.deepEqual(Object.keys(attributes).sort(), [
+    'gen_ai.operation.name',
+    'gen_ai.tool.name',
+    'mcp.method.name',
+    'mcp.protocol.version',
+  ]);
+});
+
 test('MCP-17 a program that floods its output is ended, and works again', async (t) => {
   const app = await opened(t, { Command: program });
   await helped(app);

@@ -12,6 +12,7 @@ import { refusal, runJson, runStream, start, tool } from './run-calls.ts';
 
 const all = { Observability: { SuccessSampleRatio: 1 } };
 const caller = { traceId: '0af7651916cd43dd8448eb211c80319c', spanId: 'b7ad6b7169203331' };
+const tracestate = 'congo=t61rcWkgMzE,rojo=00f067aa0ba902b7';
 const traceparent = `00-${caller.traceId}-${caller.spanId}-01`;
 
 const traceOf = async ({ client }: TestApp, runId: string) => (await client.runs.trace({ params: { runId } })).body;
@@ -151,8 +152,10 @@ overHttp(
   'OBS-11 the trace of a caller goes on in the run, its provider and its HTTP tools; a queued run links to it',
   async (open, t) => {
     const seen: (string | undefined)[] = [];
+    const states: unknown[] = [];
     const service = createServer((request, response) => {
       seen.push(request.headers['traceparent'] as string | undefined);
+      states.push(request.headers['tracestate']);
       response.setHeader('content-type', 'application/json').end('{}');
     });
     await new Promise<void>((resolve) => service.listen(0, '127.0.0.1', resolve));
@@ -170,6 +173,7 @@ overHttp(
       tools: [
         tool('own', async (_args, context) => {
           seen.push(context.traceparent);
+          states.push(context.tracestate);
           return 'ok';
         }),
       ],
@@ -182,7 +186,7 @@ overHttp(
     );
     const answer = await fetch(`${app.url}/api/agents/helper/run`, {
       method: 'POST',
-      headers: { 'content-type': 'application/json', traceparent },
+      headers: { 'content-type': 'application/json', traceparent, tracestate },
       body: JSON.stringify({ message: 'Hi', stream: false }),
     });
     assert.equal(answer.status, 200, await answer.clone().text());
@@ -198,15 +202,18 @@ overHttp(
       seen,
       spansOf('acp.tool.call').map((id) => `00-${caller.traceId}-${id}-01`),
     );
+    const toProviders = () => app.simulator.requests.map(({ headers }) => headers['tracestate']);
+    assert.deepEqual([states, toProviders()], [Array(2).fill(tracestate), Array(3).fill(tracestate)]);
 
     const queued = await fetch(`${app.url}/api/agents/helper/run`, {
       method: 'POST',
-      headers: { 'content-type': 'application/json', traceparent, prefer: 'respond-async' },
+      headers: { 'content-type': 'application/json', traceparent, tracestate, prefer: 'respond-async' },
       body: JSON.stringify({ message: 'Hi' }),
     });
     const { runId } = (await queued.json()) as { runId: string };
     for await (const _ of (await app.client.runs.events({ params: { runId } })).frames ?? []);
     const own = await traceOf(app, runId);
+    assert.deepEqual(toProviders().slice(3), [undefined], 'the state of another trace');
     assert.notEqual(own.traceId, caller.traceId);
     assert.equal(own.spans[0]?.attributes['acp.link.trace_id'], caller.traceId);
   },

@@ -82,7 +82,7 @@ test('MCP-21 what a run begins with is waited for five seconds at most', async (
     const resources = createAgentResources({
       catalog: { enabled: true, row: () => ({ id: 'a', enabled: 1 }) as never },
       content: {
-        resources: async (_row, signal) => assert.ok(signal?.aborted === true) as never,
+        resources: async (_row, { signal }) => assert.ok(signal?.aborted === true) as never,
         readListed: async () => assert.fail('nothing is listed'),
       },
       ...{ timeoutMs, maxBytes: 10, maxTotalBytes: 10, log: { warn: () => undefined } },

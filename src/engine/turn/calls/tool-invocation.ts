@@ -4,7 +4,7 @@ import type { ModelToolCall } from '../../../providers/models/model-provider.ts'
 import type { ActiveRun } from '../../active-run.ts';
 import { type ClientResult, normalizedArguments, type OpenCall } from '../../context/index.ts';
 import { blockRun, type CallGuard, guardCall, holdCall, mayAsk, type WaitingCall } from '../../control/index.ts';
-import { type ToolCallEntry, traceparentOf } from '../../record/index.ts';
+import { type ToolCallEntry, traceHeadersOf } from '../../record/index.ts';
 import {
   canonicalText,
   outputLimit,
@@ -73,7 +73,7 @@ const requestOf = (
     // Without this process nobody has the arguments that were masked, and the call could not go on.
     mayAsk: open.keptInput === undefined && mayAsk(run),
     ...(typeof open.answer !== 'string' && open.answer.type === 'QuestionAnswers' ? { continued: open.answer } : {}),
-    ...traceparentOf(span),
+    ...traceHeadersOf(span),
     ...spansBelow(run, span),
   };
 };

@@ -1,4 +1,5 @@
 import type { Span } from '../../../core/telemetry/span.ts';
+import { traceHeaders } from '../../../core/telemetry/trace-context.ts';
 import type { ModelToolCall } from '../../../providers/models/model-provider.ts';
 import type { ActiveRun } from '../../active-run.ts';
 import { type RecordPorts, sensitiveText } from '../../record/index.ts';
@@ -33,7 +34,11 @@ export const spansBelow = ({ trace }: ActiveRun, parent: Span | null): { openSpa
   return {
     openSpan(name, attributes, kind = 'Internal') {
       const span = trace.open(name, kind, attributes, parent);
-      return { set: (more) => span.set(more), close: (errorType) => trace.close(span, errorType) };
+      return {
+        headers: traceHeaders(span),
+        set: (more) => span.set(more),
+        close: (errorType) => trace.close(span, errorType),
+      };
     },
   };
 };

@@ -1,5 +1,5 @@
 import { spanTime } from '../../../core/telemetry/span.ts';
-import { formatTraceparent } from '../../../core/telemetry/trace-context.ts';
+import { traceHeaders } from '../../../core/telemetry/trace-context.ts';
 import { ModelCallError } from '../../../providers/models/model-error.ts';
 import type { ModelCall, ModelFinish } from '../../../providers/models/model-provider.ts';
 import type { OpenedProvider } from '../../../providers/models/provider-access.ts';
@@ -75,7 +75,7 @@ export const callProvider = async (
     try {
       const observed: ModelCall = {
         ...call,
-        traceparent: span === null ? null : formatTraceparent(span),
+        trace: span === null ? null : traceHeaders(span),
         wire: run.waits,
       };
       const finish = await work(observed, () => metrics.firstPart(target, spanTime() - startedAt));

@@ -42,10 +42,10 @@ const changedBody = (body: string, patch: CallScope['patch'], cap: number | null
 };
 
 const wireRequest = (url: string, init: RequestInit, scope: CallScope, anonymous: boolean): WireRequest => {
-  const { patch, cap, traceparent } = scope;
+  const { patch, cap, trace } = scope;
   const headers: Record<string, string> = {
     ...(init.headers as Record<string, string>),
-    ...(traceparent !== null && { traceparent }),
+    ...trace,
   };
   if (anonymous) {
     delete headers['authorization'];
