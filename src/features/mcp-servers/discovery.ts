@@ -114,6 +114,24 @@ export const createDiscovery = (deps: DiscoveryDeps) => {
     if (mayKeep?.() !== false) await keep(row, { state }, null);
   };
 
+  /** What the server lists; null: it failed, which is kept. */
+  const asked = async (row: McpServerRow, options: LookOptions): Promise<Awaited<ReturnType<typeof list>> | null> => {
+    const asker = telemetry.spansBelow(options.trace ?? null);
+    const exchange = telemetry.exchange({ name: row.name, endpoint: settingsOf(row).endpoint }, 'tools/list', asker);
+    let errorType: string | null = null;
+    try {
+      return await list(row, options, exchange);
+    } catch (error) {
+      if (!(error instanceof McpFailure)) throw error;
+      errorType = failureType(error);
+      // Who stops the look has learnt nothing of the server.
+      if (options.signal?.aborted !== true) await failed(row, error, options);
+      return null;
+    } finally {
+      exchange.end(errorType);
+    }
+  };
+
   const withoutCredential = async (
     row: McpServerRow,
     state: McpServerState,
@@ -137,21 +155,8 @@ export const createDiscovery = (deps: DiscoveryDeps) => {
     async look(row: McpServerRow, options: LookOptions): Promise<void> {
       const lacking = connections.lacking(row);
       if (lacking !== null) return withoutCredential(row, lacking, options);
-      const asker = telemetry.spansBelow(options.trace ?? null);
-      const exchange = telemetry.exchange({ name: row.name, endpoint: settingsOf(row).endpoint }, 'tools/list', asker);
-      let looked: Awaited<ReturnType<typeof list>>;
-      let errorType: string | null = null;
-      try {
-        looked = await list(row, options, exchange);
-      } catch (error) {
-        if (!(error instanceof McpFailure)) throw error;
-        errorType = failureType(error);
-        // Who stops the look has learnt nothing of the server.
-        if (options.signal?.aborted !== true) await failed(row, error, options);
-        return;
-      } finally {
-        exchange.end(errorType);
-      }
+      const looked = await asked(row, options);
+      if (looked === null) return;
       const { session, listing, ttlMs } = looked;
       telemetry.looked(row.name, 'Connected');
       const hash = listingHash(listing);
