@@ -70,6 +70,8 @@ const declare = async (t: TestContext, document: Record<string, unknown>, answer
         signal,
         idempotencyKey: 'idem-7',
         requestId: 'req',
+        traceparent: 'of the call',
+        tracestate: 'k=v',
       },
       { emit: () => undefined },
       {
@@ -157,6 +159,15 @@ test('TOOL-38 a value cannot break out of a header', async (t) => {
     assert.equal(text, 'The header x-city holds characters that cannot be sent.');
   }
   assert.equal(tool.server.received.length, before);
+});
+
+test('OBS-11 a tool that names its own trace is in that one alone', async (t) => {
+  const plain = await declare(t, get('{base}/'));
+  const { headers } = await plain.sent({});
+  assert.deepEqual([headers['traceparent'], headers['tracestate']], ['of the call', 'k=v']);
+  const tool = await declare(t, get('{base}/', { headers: { Traceparent: 'of its own' } }));
+  const own = (await tool.sent({})).headers;
+  assert.deepEqual([own['traceparent'], own['tracestate']], ['of its own', undefined]);
 });
 
 test('TOOL-38 a body written as a mapping keeps the types of whole placeholders', async (t) => {
