@@ -12,8 +12,7 @@ export interface RemoteTask {
 }
 
 /** One message to an agent that another system runs. */
-export interface RemoteRequest
-  extends Pick<ToolContext, 'tenantId' | 'runId' | 'traceparent' | 'tracestate' | 'signal'> {
+export interface RemoteRequest extends Pick<ToolContext, 'tenantId' | 'runId' | 'signal'> {
   readonly requestId: string;
   readonly message: string;
   /** Equal for every execution of the same call. */

@@ -1,7 +1,6 @@
 import type { ActiveRun, RemoteWork } from '../active-run.ts';
 import { newMessage } from '../context/index.ts';
 import { guardedText } from '../control/index.ts';
-import { traceHeadersOf } from '../record/index.ts';
 import { RunFailure } from '../run-failure.ts';
 import { type RemoteTask, remoteFailureType, ToolStop } from '../tools/index.ts';
 import type { LoopResult } from './agent-loop.ts';
@@ -51,7 +50,6 @@ export const remoteTurn = async (run: ActiveRun, ports: TurnPorts, work: RemoteW
       ...{ tenantId, requestId, runId: run.id, message: message ?? '', idempotencyKey, saveAttachment },
       signal: run.signal,
       told: keeper.told,
-      ...traceHeadersOf(span),
       ...spansBelow(run, span),
     });
   } catch (error) {

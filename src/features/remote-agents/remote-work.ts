@@ -1,6 +1,6 @@
 import { createHash } from 'node:crypto';
 import type { Logger } from '../../core/logger.ts';
-import { headersIn } from '../../core/telemetry/trace-context.ts';
+import type { TraceHeaders } from '../../core/telemetry/trace-context.ts';
 import type { RemoteAgentPinRow } from '../../db/tables/remote-agents.ts';
 import {
   cutText,
@@ -79,8 +79,7 @@ const openSpan = ({ openSpan: open }: RemoteRequest, name: string, { url, protoc
     'Client',
   );
 
-type Asking = Pick<RemoteRequest, 'tenantId' | 'runId'> &
-  Partial<Pick<RemoteRequest, 'requestId' | 'traceparent' | 'tracestate'>>;
+type Asking = Pick<RemoteRequest, 'tenantId' | 'runId'> & Partial<Pick<RemoteRequest, 'requestId'>>;
 
 /** How an agent of another system is spoken to. */
 const spokenTo = (agent: ConfiguredAgent, deps: RemoteWorkDeps) => {
@@ -110,15 +109,17 @@ const spokenTo = (agent: ConfiguredAgent, deps: RemoteWorkDeps) => {
     const { found, failure } = await deps.cards.current(agent);
     if (found === null) throw stop(failure ?? `Tool failed: ${name} is not available`);
     admit(request, pin, found);
-    const client = createA2aClient({
-      http: deps.http,
-      card: found.card,
-      authorization: deps.cards.credentialOf(agent),
-      trace: headersIn(request),
-      maxBytes: maxAnswerBytes,
-      requestTimeoutMs: deps.requestTimeoutMs,
-      requested: (method, seconds, failure) => deps.telemetry.requested(name, method, seconds, errorTypeOf(failure)),
-    });
+    const authorization = deps.cards.credentialOf(agent);
+    /** `trace`: what its requests are part of. */
+    const client = (trace: Partial<TraceHeaders>): A2aClient =>
+      createA2aClient({
+        ...{ authorization, trace },
+        http: deps.http,
+        card: found.card,
+        maxBytes: maxAnswerBytes,
+        requestTimeoutMs: deps.requestTimeoutMs,
+        requested: (method, seconds, failure) => deps.telemetry.requested(name, method, seconds, errorTypeOf(failure)),
+      });
     return { client, card: found.card };
   };
   return { open };
@@ -131,8 +132,9 @@ export const remoteAgentOf = (
   deps: RemoteWorkDeps,
 ): RemoteAgent => {
   const ask = async (request: RemoteRequest): Promise<TaskReading> => {
-    const { client, card } = await spokenTo(agentIn(request.tenantId), deps).open(request);
-    const span = openSpan(request, name, card);
+    const found = await spokenTo(agentIn(request.tenantId), deps).open(request);
+    const span = openSpan(request, name, found.card);
+    const client = found.client(span?.headers ?? {});
     let errorType: string | null = null;
     let known: KnownTask | null = null;
     try {
@@ -220,7 +222,7 @@ export const lostRemoteTasks = (known: Pick<KnownAgents, 'find'>, deps: RemoteWo
     if (agent === undefined || taskId === null) return { kind: 'open', again: false };
     try {
       const { client } = await spokenTo(agent, deps).open(run);
-      return await endTask(client, taskId);
+      return await endTask(client({}), taskId);
     } catch (error) {
       if (!(error instanceof ToolStop || error instanceof CardProblem || error instanceof McpFailure)) throw error;
       if (error instanceof McpFailure && error.code === taskNotFound) return { kind: 'over', state: null };

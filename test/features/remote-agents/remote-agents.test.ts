@@ -338,6 +338,7 @@ test('OBS-20 a call of a remote agent has a span and is measured, and counts for
   assert.deepEqual([above?.name, above?.attributes['gen_ai.agent.name']], ['acp.run', 'partner']);
   const sent = partner.received.find(({ method }) => method === 'POST');
   assert.match(String(sent?.headers['traceparent']), /^00-[0-9a-f]{32}-[0-9a-f]{16}-01$/);
+  assert.equal(String(sent?.headers['traceparent']).split('-')[2], span?.spanId);
   const series = (await (await fetch(`${app.url}/metrics`)).text())
     .split('\n')
     .filter((line) => /^acp_a2a_(client_duration_seconds_count|card_drift)/.test(line));
