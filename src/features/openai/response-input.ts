@@ -75,7 +75,11 @@ class Reader {
     if (type === 'message') this.#message(item, path);
     else if (type === 'function_call') this.#call(item, path);
     else if (type === 'function_call_output') this.#output(item, path);
-    else throw invalidField(`${path}.type`, 'must be message, function_call, function_call_output or item_reference');
+    else
+      throw invalidField(
+        `${path}.type`,
+        'must be message, function_call, function_call_output, custom_tool_call, custom_tool_call_output or item_reference',
+      );
   }
 
   /** Whether the history has the item. The result of a call of it is new as long as that waits for one. */
