@@ -224,8 +224,10 @@ export class ResponseEvents implements FrameTranslator {
     const { item, begun, event, text, done } = callEvents(this.#forms, { id, callId, toolName, arguments: args });
     const outputIndex = this.#add(begun);
     const place = { item_id: id, output_index: outputIndex };
-    this.#emit(`${event}.delta`, { ...place, delta: text });
-    this.#emit(`${event}.done`, { ...place, ...done });
+    if (event !== null) {
+      this.#emit(`${event}.delta`, { ...place, delta: text });
+      this.#emit(`${event}.done`, { ...place, ...done });
+    }
     this.#done(outputIndex, item);
   }
 

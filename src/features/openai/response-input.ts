@@ -117,6 +117,8 @@ class Reader {
   /** A call belongs to what the assistant has said before it. */
   #call({ call_id: callId, name, arguments: text }: InputItem, path: string): void {
     if (typeof callId !== 'string' || typeof name !== 'string') throw invalidField(path, 'must have call_id and name');
+    if (text !== undefined && text !== null && typeof text !== 'string')
+      throw invalidField(`${path}.arguments`, 'must be a text');
     this.#open.called(callId, name, `${path}.call_id`);
     const call = { callId, toolName: name, arguments: parsedArguments(text ?? '') as Json };
     const last = this.given.at(-1);

@@ -35,7 +35,7 @@ import type { responseOperations } from './responses.operations.ts';
 import type { InputItem, ResponseRequest } from './responses.schema.ts';
 import type { ResponseStore } from './responses.store.ts';
 import { begunLater, translated } from './run-frames.ts';
-import { asFunctionItem, toolFormsOf } from './tool-forms.ts';
+import { asFunctionItem, type FlatTool, foundTools, toolFormsOf } from './tool-forms.ts';
 
 export interface ResponseStartDeps {
   readonly launch: Pick<Launch, 'enter'>;
@@ -61,6 +61,7 @@ const sessionId = new RegExp(sessionIdPattern);
 interface Asked {
   readonly input: ResponseInput;
   readonly adjustment: Adjustment;
+  readonly found: readonly FlatTool[];
   readonly metadata: Record<string, string>;
   readonly agentName: string;
   readonly conversationId: string | null;
@@ -127,6 +128,7 @@ export const responseStart = (deps: ResponseStartDeps): Pick<Handlers<typeof res
     refuseUnsupported(body);
     const metadata = checkedMetadata(body.metadata);
     const referred = await deps.referred(context, body.input);
+    const found = foundTools(referred);
     const items = Array.isArray(referred) ? referred.map(asFunctionItem) : referred;
     const input = responseInput(items, body.instructions, await keptOf(context, body, items));
     const adjustment: Adjustment = {
@@ -147,6 +149,7 @@ export const responseStart = (deps: ResponseStartDeps): Pick<Handlers<typeof res
     return {
       input,
       adjustment,
+      found,
       metadata,
       agentName,
       conversationId,
@@ -162,7 +165,7 @@ export const responseStart = (deps: ResponseStartDeps): Pick<Handlers<typeof res
     const toolResults = input.answers.map(({ callId, result }) => ({ callId, result }));
     const answersHere = isKept && toolResults.length > 0;
     const parameters = parametersIn(asked.metadata);
-    const forms = isModelName(asked.agentName) ? toolFormsOf(body.tools) : null;
+    const forms = isModelName(asked.agentName) ? toolFormsOf(body.tools, asked.found) : null;
     let agent: CompiledAgent | null = null;
     let settings: AskedSettings | null = null;
     let forked: string | null = null;
@@ -196,7 +199,7 @@ export const responseStart = (deps: ResponseStartDeps): Pick<Handlers<typeof res
       work: null,
       outside: {
         adjusted(compiled) {
-          const ofModel = isModelName(compiled.name) ? modelSettings(compiled, body, 'response') : null;
+          const ofModel = isModelName(compiled.name) ? modelSettings(compiled, body, 'response', asked.found) : null;
           settings = askedSettings(compiled, asked.adjustment, ofModel);
           agent = askedAgent(compiled, settings);
           return agent;

@@ -20,7 +20,7 @@ export const InputItem = open(
     type: maybe(
       Type.String({
         description:
-          '`message`, `function_call`, `function_call_output`, `custom_tool_call`, `custom_tool_call_output` or `item_reference`',
+          '`message`, `function_call`, `function_call_output`, `custom_tool_call`, `custom_tool_call_output`, `tool_search_call`, `tool_search_output` or `item_reference`',
       }),
     ),
     id: maybe(Type.String({ description: 'Of an `item_reference`: an item of a response that is kept' })),
@@ -29,7 +29,8 @@ export const InputItem = open(
     call_id: maybe(Type.String()),
     name: maybe(Type.String()),
     namespace: maybe(Type.String({ description: 'Of a `function_call`: the namespace of its function' })),
-    arguments: maybe(Type.String()),
+    arguments: anything(),
+    tools: anything(),
     input: maybe(Type.String({ description: 'Of a `custom_tool_call`' })),
     output: maybe(Type.Union([Type.String(), Type.Array(InputPart)])),
   },
@@ -87,7 +88,7 @@ export const OpenAiItem = Type.Object(
     title: 'OpenAiItem',
     additionalProperties: true,
     description:
-      '`message`, `function_call`, `custom_tool_call`, `function_call_output` or `mcp_call`, which is a tool that the service ran',
+      '`message`, `function_call`, `custom_tool_call`, `tool_search_call`, `function_call_output` or `mcp_call`, which is a tool that the service ran',
   },
 );
 
@@ -103,6 +104,14 @@ export type Item =
       name: string;
       namespace?: string;
       arguments: string;
+      status: Status;
+    }
+  | {
+      type: 'tool_search_call';
+      id: string;
+      call_id: string;
+      execution: 'client';
+      arguments: unknown;
       status: Status;
     }
   | { type: 'custom_tool_call'; id: string; call_id: string; name: string; input: string; status: Status }

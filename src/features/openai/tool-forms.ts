@@ -4,12 +4,13 @@ import { isRecord } from '../../contract/record.ts';
 import type { InputItem, Item } from './responses.schema.ts';
 
 /*
- * Tools of a response that are no plain functions: custom ones take a text, and functions may be grouped in a namespace. The
- * program of the caller executes all of them. Models are given functions, and calls are told in the form of the request.
+ * Tools of a response that are no plain functions: custom ones take a text, functions may be grouped in a namespace, and a search
+ * finds further ones. The program of the caller executes all of them. Models are given functions, and calls are told in the form of the request.
  */
 
 type ToolForm =
   | { readonly kind: 'Custom' }
+  | { readonly kind: 'Search' }
   | { readonly kind: 'Namespaced'; readonly namespace: string; readonly name: string };
 
 /** By the names that the model has; functions are not there. */
@@ -42,7 +43,7 @@ const grammarOf = (format: unknown): string | null =>
     ? `The input follows this grammar (${format['syntax'] === 'regex' ? 'regex' : 'lark'}):\n${format['definition']}`
     : null;
 
-interface FlatTool {
+export interface FlatTool {
   /** As a function. What it is not, is told by who reads it. */
   readonly tool: unknown;
   readonly path: string;
@@ -83,18 +84,41 @@ const toolsOfNamespace = (
   });
 };
 
-/** The tools of a response as functions, each with its place in the request. */
-export const flatTools = (given: readonly unknown[]): readonly FlatTool[] =>
+const searchName = 'tool_search';
+
+const searchTool = ({ description, parameters }: Readonly<Record<string, unknown>>, path: string): FlatTool => ({
+  tool: { type: 'function', name: searchName, description, parameters, strict: false },
+  path,
+  form: { kind: 'Search' },
+});
+
+/** The tools of a response as functions, each with its place in the request. A search that the provider runs is none. */
+export const flatTools = (given: readonly unknown[], at = 'tools'): readonly FlatTool[] =>
   given.flatMap((tool, index): FlatTool[] => {
-    const path = `tools[${index}]`;
+    const path = `${at}[${index}]`;
+    if (isRecord(tool) && tool['type'] === searchName && tool['execution'] === 'client')
+      return [searchTool(tool, path)];
     if (isRecord(tool) && tool['type'] === 'custom') return [customTool(tool, path)];
     if (isRecord(tool) && tool['type'] === 'namespace') return toolsOfNamespace(tool, path);
     return [{ tool, path, form: null }];
   });
 
+/** Tools that searches of the caller's program have found, which are there from then on. */
+export const foundTools = (input: string | readonly InputItem[] | undefined): readonly FlatTool[] =>
+  typeof input === 'string' || input === undefined
+    ? []
+    : input.flatMap(({ type, tools }, index) =>
+        type === 'tool_search_output' && Array.isArray(tools) ? flatTools(tools, `input[${index}].tools`) : [],
+      );
+
+const nameOf = ({ tool }: FlatTool): string => (isRecord(tool) ? String(tool['name']) : '');
+
 /** Null: all of them are functions. */
-export const toolFormsOf = (given: readonly unknown[] | null | undefined): ToolForms | null => {
-  const forms = flatTools(given ?? []).flatMap(({ tool, form }) =>
+export const toolFormsOf = (
+  given: readonly unknown[] | null | undefined,
+  found: readonly FlatTool[],
+): ToolForms | null => {
+  const forms = [...found, ...flatTools(given ?? [])].flatMap(({ tool, form }) =>
     form === null || !isRecord(tool) ? [] : [[String(tool['name']), form] as const],
   );
   return forms.length === 0 ? null : Object.fromEntries(forms);
@@ -105,6 +129,16 @@ export const asFunctionItem = (item: InputItem): InputItem => {
   const { type, name, namespace, input } = item;
   if (type === 'custom_tool_call')
     return { ...item, type: 'function_call', arguments: JSON.stringify({ input: input ?? '' }) };
+  if (type === 'tool_search_call')
+    return { ...item, type: 'function_call', name: searchName, arguments: JSON.stringify(item.arguments ?? {}) };
+  if (type === 'tool_search_output') {
+    const names = foundTools([item]).map(nameOf).join(', ');
+    return {
+      ...item,
+      type: 'function_call_output',
+      output: names === '' ? 'No tool was found.' : `Tools that are there now: ${names}`,
+    };
+  }
   if (type === 'custom_tool_call_output') return { ...item, type: 'function_call_output' };
   return type === 'function_call' && typeof namespace === 'string' && namespace !== '' && typeof name === 'string'
     ? { ...item, name: namespacedName(namespace, name) }
@@ -115,8 +149,8 @@ interface CallEvents {
   readonly item: Item;
   /** The item before anything is known of what the tool is given. */
   readonly begun: Item;
-  /** The event of what the tool is given, without its last part. */
-  readonly event: string;
+  /** The event of what the tool is given, without its last part; null: there is none. */
+  readonly event: string | null;
   readonly text: string;
   readonly done: object;
 }
@@ -144,6 +178,19 @@ export const callEvents = (forms: ToolForms | null, call: AskedCall): CallEvents
     } as const;
     const begun = { ...item, input: '', status: 'in_progress' } as const;
     return { item, begun, event: 'response.custom_tool_call_input', text, done: { input: text } };
+  }
+  if (form?.kind === 'Search') {
+    const item = {
+      ...{
+        type: 'tool_search_call',
+        id,
+        call_id: callId,
+        execution: 'client',
+        arguments: call.arguments,
+        status: 'completed',
+      },
+    } as const;
+    return { item, begun: { ...item, status: 'in_progress' }, event: null, text: '', done: {} } as CallEvents;
   }
   const text = JSON.stringify(call.arguments);
   const name = form?.name ?? toolName;

@@ -179,6 +179,10 @@ test('OAI-7 tools that a provider runs are refused by their kind, and an agent o
     'tools[3]',
     'tools[3] must be a function, a custom tool or a namespace of functions: "web_search" is not offered.',
   ]);
+  assert.match(
+    (await refusal(respond(app, { ...begun, tools: [{ type: 'tool_search' }] })))[1],
+    /"tool_search" is not offered/,
+  );
   const deep = { ...agents, tools: [...agents.tools, { type: 'computer' }] };
   assert.equal((await refusal(respond(app, { ...begun, tools: [deep] })))[0], 'tools[0].tools[1]');
   for (const tool of [patch, agents, { type: 'web_search' }])
@@ -217,3 +221,51 @@ test('OAI-31 the name of a function in a namespace may be longer than models tak
     { type: 'function_call', name: 'first_of_others', id: 'c1', namespace, given: '{}' },
   ]);
 });
+
+const search = {
+  type: 'tool_search',
+  execution: 'client',
+  description: 'Searches tools.',
+  parameters: object({ query: { type: 'string' } }),
+};
+
+forEachHttpService(
+  'OAI-25 OAI-33 a search of the caller among its tools is a call, and what it finds is there from then on',
+  async (open) => {
+    const app = await open(exposing());
+    const { simulator } = app;
+    simulator.enqueue({ answer: { toolCalls: [{ id: 'c1', name: 'tool_search', arguments: '{"query":"agents"}' }] } });
+    const request = { ...begun, tools: [command, search] };
+    const asked = user('Close it.');
+    const events = dataOf(await respond(app, { ...request, stream: true, input: [asked] }));
+    assert.deepEqual(offeredTools(simulator.lastRequest()), ['exec_command', 'tool_search']);
+    const [call] = events.at(-1)?.response.output ?? [];
+    const { id: _, ...members } = call;
+    assert.deepEqual(members, {
+      ...{ type: 'tool_search_call', call_id: 'c1', execution: 'client', arguments: { query: 'agents' } },
+      status: 'completed',
+    });
+    assert.deepEqual(
+      events.map(({ type }) => type).filter((type) => type.includes('output_item') || type.includes('call')),
+      ['response.output_item.added', 'response.output_item.done'],
+    );
+
+    const found = { type: 'tool_search_output', call_id: 'c1', execution: 'client', tools: [agents, command, agents] };
+    simulator.enqueue({ answer: { toolCalls: [{ id: 'c2', name: 'agents_v1__close', arguments: '{"target":"a"}' }] } });
+    const { body: second } = await respond(app, { ...request, input: [asked, call, found] });
+    assert.deepEqual(said(second.output), [{ ...called[0], id: 'c2' }]);
+    assert.deepEqual(offeredTools(simulator.lastRequest()), ['exec_command', 'tool_search', 'agents_v1__close']);
+    assert.deepEqual(conversation(simulator.lastRequest()), [
+      'user: Close it.',
+      'assistant: tool_search()',
+      'tool: Tools that are there now: agents_v1__close, exec_command, agents_v1__close',
+    ]);
+
+    simulator.enqueue(says('None.'));
+    await respond(app, { ...request, input: [asked, call, { ...found, tools: [] }] });
+    assert.equal(conversation(simulator.lastRequest()).at(-1), 'tool: No tool was found.');
+    const wrong = { ...found, tools: [agents, { type: 'web_search' }] };
+    const { status, body } = await respond(app, { ...request, input: [asked, call, wrong] });
+    assert.deepEqual([status, body.error.param], [400, 'input[2].tools[1]']);
+  },
+);
