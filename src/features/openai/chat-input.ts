@@ -5,6 +5,7 @@ import type { ChatCompletionMessage, ChatPart } from './chat.schema.ts';
 import { fileOf, type GivenFile, type GivenParts } from './given-parts.ts';
 import { OpenCalls } from './open-calls.ts';
 import { refused } from './request.rules.ts';
+import { ResultFiles } from './result-files.ts';
 
 /** A message of a conversation that a caller keeps, before its run has an id. */
 export type GivenMessage =
@@ -79,7 +80,20 @@ const saidIn = (message: ChatCompletionMessage, path: string): string => {
   return text === '' ? (message.refusal ?? '') : text;
 };
 
+const callsIn = (message: ChatCompletionMessage, path: string, open: OpenCalls): readonly GivenCall[] =>
+  (message.tool_calls ?? []).map(({ id, function: { name, arguments: text } }, index) => {
+    open.called(id, name, `${path}.tool_calls[${index}].id`);
+    return { callId: id, toolName: name, arguments: parsedArguments(text) as Json };
+  });
+
 const isUserOrTool = (role: string | undefined): boolean => role === 'user' || role === 'tool';
+
+const assertSaid = ({ message }: GivenInput, path: string): void => {
+  if (message === null || message.text.trim() !== '' || message.files.length > 0) return;
+  throw new AcpError('message-required', 'The last message says nothing.', {
+    details: { errors: [{ path, message: 'is required' }] },
+  });
+};
 
 /** The messages of a chat request; throws for what no conversation can have. */
 export const chatInput = (messages: readonly ChatCompletionMessage[]): GivenInput => {
@@ -89,28 +103,24 @@ export const chatInput = (messages: readonly ChatCompletionMessage[]): GivenInpu
   const instructions: string[] = [];
   const given: GivenMessage[] = [];
   const open = new OpenCalls();
+  const returned = new ResultFiles();
   for (const [index, message] of messages.entries()) {
     const path = `messages[${index}]`;
+    if (message.role !== 'tool') returned.moveTo(given);
     if (message.role === 'system' || message.role === 'developer') instructions.push(textOf(message, path));
     else if (message.role === 'user') given.push({ role: 'User', ...partsOf(message, path) });
     else if (message.role === 'assistant') {
-      const calls = (message.tool_calls ?? []).map(({ id, function: { name, arguments: text } }, nth): GivenCall => {
-        open.called(id, name, `${path}.tool_calls[${nth}].id`);
-        return { callId: id, toolName: name, arguments: parsedArguments(text) as Json };
-      });
-      given.push({ role: 'Assistant', text: saidIn(message, path), calls });
+      given.push({ role: 'Assistant', text: saidIn(message, path), calls: callsIn(message, path, open) });
     } else if (message.role === 'tool') {
       const callId = message.tool_call_id ?? '';
       const toolName = open.answered(callId, `${path}.tool_call_id`);
       if (toolName === null)
         throw invalidField(`${path}.tool_call_id`, 'must be the id of a call in an earlier assistant message');
-      given.push({ role: 'Tool', callId, toolName, result: textOf(message, path) });
+      given.push({ role: 'Tool', callId, toolName, result: returned.take(callId, partsOf(message, path)) });
     } else throw invalidField(`${path}.role`, 'must be system, developer, user, assistant or tool');
   }
+  returned.moveTo(given);
   const input = splitInput(given, instructions);
-  if (input.message !== null && input.message.text.trim() === '' && input.message.files.length === 0)
-    throw new AcpError('message-required', 'The last message says nothing.', {
-      details: { errors: [{ path: `messages[${messages.length - 1}].content`, message: 'is required' }] },
-    });
+  assertSaid(input, `messages[${messages.length - 1}].content`);
   return input;
 };

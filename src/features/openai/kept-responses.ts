@@ -7,7 +7,7 @@ import { decodePack } from '../../engine/record/index.ts';
 import type { RunAccess, RunRecords } from '../runs/index.ts';
 import type { SessionsFeature } from '../sessions/index.ts';
 import { ResponseEvents } from './response-events.ts';
-import { headOf } from './response-head.ts';
+import { formsOf, headOf } from './response-head.ts';
 import type { ResponseStore } from './responses.store.ts';
 
 export interface KeptResponseDeps {
@@ -44,7 +44,7 @@ export const createKeptResponses = ({ store, access, records, sessions }: KeptRe
   },
   /** What the log has said so far. */
   async eventsOf({ row, run }: KeptResponse): Promise<ResponseEvents> {
-    const events = new ResponseEvents(run.id, headOf(row));
+    const events = new ResponseEvents(run.id, headOf(row), formsOf(row));
     for (let next = 0; ; ) {
       const packs = await records.packs(row.tenant_id, run.id, next, packsPerRead);
       for (const pack of packs) {

@@ -4,7 +4,8 @@ import type { CompiledAgent } from '../../engine/compiled-agent.ts';
 import type { AskedSettings, AskedTool } from '../../engine/context/index.ts';
 import { isServiceToolName, readForeignSchema } from '../../engine/tools/index.ts';
 import type { ModelSampling, ModelToolChoice } from '../../providers/models/model-provider.ts';
-import { refused, schemaProblem } from './request.rules.ts';
+import { notOffered, refused, schemaProblem } from './request.rules.ts';
+import { type FlatTool, flatTools } from './tool-forms.ts';
 
 /* What a request decides where it names a model: there is no definition that has decided it before. */
 
@@ -82,10 +83,15 @@ const samplingIn = ({ model }: CompiledAgent, members: Readonly<Record<string, u
 /** Where a request has what a function is: chats have it in a member of its own. */
 export type ToolForm = 'chat' | 'response';
 
+const toolKinds: Readonly<Record<ToolForm, string>> = {
+  chat: 'must be a function',
+  response: 'must be a function, a custom tool or a namespace of functions',
+};
+
 const functionIn = (given: unknown, path: string, form: ToolForm) => {
   const declared = isRecord(given) ? given : {};
   const named = form === 'chat' ? declared['function'] : declared;
-  if (declared['type'] !== 'function' || !isRecord(named)) throw refused(path, 'must be a function');
+  if (declared['type'] !== 'function' || !isRecord(named)) throw notOffered(path, toolKinds[form], declared['type']);
   return { named, at: form === 'chat' ? `${path}.function` : path };
 };
 
@@ -106,16 +112,23 @@ const toolIn = (given: unknown, path: string, form: ToolForm): AskedTool => {
 };
 
 /** The functions of a request, which its caller's program executes. */
-const callerTools = (given: readonly unknown[], form: ToolForm): readonly AskedTool[] => {
-  if (given.length > maxTools) throw invalidField('tools', `has more than ${maxTools} entries`);
+const callerTools = (given: readonly unknown[], form: ToolForm, found: readonly FlatTool[]): readonly AskedTool[] => {
+  const entries = form === 'chat' ? given.map((tool, index) => ({ tool, path: `tools[${index}]` })) : flatTools(given);
+  if (entries.length > maxTools) throw invalidField('tools', `has more than ${maxTools} entries`);
   const names = new Set<string>();
-  return given.map((entry, index) => {
-    const tool = toolIn(entry, `tools[${index}]`, form);
-    const at = form === 'chat' ? `tools[${index}].function` : `tools[${index}]`;
+  const tools = entries.map(({ tool: entry, path }) => {
+    const tool = toolIn(entry, path, form);
+    const at = form === 'chat' ? `${path}.function` : path;
     if (names.has(tool.name)) throw invalidField(`${at}.name`, `is there twice: "${tool.name}"`);
     names.add(tool.name);
     return tool;
   });
+  // A search may find what is there already.
+  const further = found
+    .map(({ tool, path }) => toolIn(tool, path, form))
+    .filter(({ name }) => !names.has(name) && names.add(name));
+  if (entries.length + further.length > maxTools) throw invalidField('tools', `has more than ${maxTools} entries`);
+  return [...tools, ...further];
 };
 
 const choiceForms = 'must be auto, none, required, or a function by its name';
@@ -139,8 +152,9 @@ export const modelSettings = (
   agent: CompiledAgent,
   body: { readonly tools?: readonly unknown[] | null | undefined; readonly tool_choice?: unknown },
   form: ToolForm,
+  found: readonly FlatTool[] = [],
 ): AskedSettings => {
-  const tools = callerTools(body.tools ?? [], form);
+  const tools = callerTools(body.tools ?? [], form, found);
   const toolChoice = toolChoiceIn(body.tool_choice, tools, form);
   return {
     ...samplingIn(agent, body as Readonly<Record<string, unknown>>),

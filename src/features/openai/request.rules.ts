@@ -2,7 +2,7 @@ import { AcpError, invalidField } from '../../contract/errors.ts';
 import { isRecord } from '../../contract/record.ts';
 import type { CompiledAgent } from '../../engine/compiled-agent.ts';
 import type { AskedSettings } from '../../engine/context/index.ts';
-import { readForeignSchema } from '../../engine/tools/index.ts';
+import { cutText, readForeignSchema } from '../../engine/tools/index.ts';
 import type { ModelJson, ModelResponseFormat } from '../../providers/models/model-provider.ts';
 import type { Metadata } from './openai.schema.ts';
 
@@ -147,12 +147,23 @@ export const formatOf = (format: unknown, path: string): ModelResponseFormat | n
   return isRecord(below) ? formatIn(below, `${path}.json_schema`) : formatIn(format, path);
 };
 
+const longestType = 64;
+
+/** A tool of a kind that is not offered, such as those that a provider runs. The error names it: programs add tools that nobody has asked for. */
+export const notOffered = (path: string, rule: string, type: unknown): AcpError =>
+  refused(
+    path,
+    typeof type === 'string' && type !== 'function'
+      ? `${rule}: ${JSON.stringify(cutText(type, longestType))} is not offered`
+      : rule,
+  );
+
 /** An agent decides which tools it calls, and a request may only name those that it leaves to its caller's program. */
 const checkTools = (agent: CompiledAgent, { tools, toolChoice }: Adjustment): void => {
   if (isNotAuto(toolChoice)) throw refused('tool_choice', 'must be auto: the agent decides which tools it calls');
   for (const [index, { type, name }] of tools.entries()) {
     const path = `tools[${index}]`;
-    if (type !== 'function' || name === null) throw refused(path, 'must be a function');
+    if (type !== 'function' || name === null) throw notOffered(path, 'must be a function', type);
     const known = agent.tools.get(name);
     if (known?.kind !== 'tool' || !known.tool.descriptor.runsOnClient)
       throw refused(path, `names "${name}", which is no client-side tool of the agent`);

@@ -3,6 +3,7 @@ import type { ModelUsage } from '../../providers/models/model-provider.ts';
 import { callItemIds, messageItemId, outputText, serverLabel } from './items.ts';
 import type { Item, OpenAiResponse, ResponseUsage } from './responses.schema.ts';
 import { type FrameTranslator, failureOf, membersOf, type RunEventMembers } from './run-frames.ts';
+import { callEvents, type ToolForms } from './tool-forms.ts';
 
 /** What a response says from its beginning to its end. */
 export type ResponseHead = Omit<
@@ -41,14 +42,16 @@ export class ResponseEvents implements FrameTranslator {
   readonly #runId: string;
   readonly #response: OpenAiResponse;
   readonly #output: Item[] = [];
+  readonly #forms: ToolForms | null;
   readonly #idOf = callItemIds();
   readonly #calls = new Map<string, number>();
   #frames: Frame[] = [];
   #next = 0;
   #message: OpenMessage | null = null;
 
-  constructor(runId: string, head: ResponseHead) {
+  constructor(runId: string, head: ResponseHead, forms: ToolForms | null) {
     this.#runId = runId;
+    this.#forms = forms;
     this.#response = {
       ...head,
       status: 'in_progress',
@@ -217,19 +220,14 @@ export class ResponseEvents implements FrameTranslator {
   }
 
   #requested({ callId, toolName, arguments: args }: RunEventMembers): void {
-    const text = JSON.stringify(args);
-    const item: Of<'function_call'> = {
-      type: 'function_call',
-      id: this.#idOf('fc', this.#runId, callId),
-      call_id: callId,
-      name: toolName,
-      arguments: text,
-      status: 'completed',
-    };
-    const outputIndex = this.#add({ ...item, arguments: '', status: 'in_progress' });
-    const place = { item_id: item.id, output_index: outputIndex };
-    this.#emit('response.function_call_arguments.delta', { ...place, delta: text });
-    this.#emit('response.function_call_arguments.done', { ...place, name: toolName, arguments: text });
+    const id = this.#idOf('fc', this.#runId, callId);
+    const { item, begun, event, text, done } = callEvents(this.#forms, { id, callId, toolName, arguments: args });
+    const outputIndex = this.#add(begun);
+    const place = { item_id: id, output_index: outputIndex };
+    if (event !== null) {
+      this.#emit(`${event}.delta`, { ...place, delta: text });
+      this.#emit(`${event}.done`, { ...place, ...done });
+    }
     this.#done(outputIndex, item);
   }
 

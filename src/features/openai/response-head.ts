@@ -3,6 +3,7 @@ import type { CompiledAgent } from '../../engine/compiled-agent.ts';
 import type { ModelToolChoice } from '../../providers/models/model-provider.ts';
 import type { Metadata } from './openai.schema.ts';
 import type { ResponseHead } from './response-events.ts';
+import type { ToolForms } from './tool-forms.ts';
 
 /** What the agent has its model asked with, as far as responses tell it. */
 export interface EffectiveSettings {
@@ -17,6 +18,8 @@ export interface EffectiveSettings {
   readonly frequencyPenalty?: number;
   /** Absent: auto. */
   readonly toolChoice?: unknown;
+  /** Absent: the tools of the request are functions. */
+  readonly toolForms?: ToolForms;
 }
 
 /** Absent: the provider's own, which is none with all of them. */
@@ -25,7 +28,7 @@ const penaltyOf = (value: unknown): number => (typeof value === 'number' ? value
 const choiceOf = (choice: ModelToolChoice): unknown =>
   typeof choice === 'string' ? choice : { type: 'function', name: choice.toolName };
 
-export const effectiveSettings = ({ model }: CompiledAgent): EffectiveSettings => {
+export const effectiveSettings = ({ model }: CompiledAgent, forms: ToolForms | null): EffectiveSettings => {
   const { responseFormat: format } = model;
   return {
     temperature: model.temperature,
@@ -40,6 +43,7 @@ export const effectiveSettings = ({ model }: CompiledAgent): EffectiveSettings =
       model.sampling?.frequencyPenalty ?? model.settings['frequency_penalty'] ?? model.settings['frequencyPenalty'],
     ),
     ...(model.toolChoice !== undefined && { toolChoice: choiceOf(model.toolChoice) }),
+    ...(forms === null ? {} : { toolForms: forms }),
     format:
       format === null || format.kind === 'Text'
         ? { type: 'text' }
@@ -48,6 +52,10 @@ export const effectiveSettings = ({ model }: CompiledAgent): EffectiveSettings =
           : { type: 'json_schema', name: format.name ?? 'response', schema: format.schema ?? {} },
   };
 };
+
+/** How a response tells calls of its caller's tools; null: as those of functions. */
+export const formsOf = ({ settings }: Pick<OpenAiResponseRow, 'settings'>): ToolForms | null =>
+  (JSON.parse(settings) as EffectiveSettings).toolForms ?? null;
 
 /** What a response says of itself, whether or not it is stored. */
 export const headOf = (

@@ -6,6 +6,7 @@ import { fileOf, type GivenFile, type GivenParts } from './given-parts.ts';
 import type { IsKept } from './kept-items.ts';
 import { OpenCalls } from './open-calls.ts';
 import type { InputItem, InputPart, ResponseRequest } from './responses.schema.ts';
+import { ResultFiles } from './result-files.ts';
 
 /** The result of a call that an earlier response has left to the caller's program. */
 export interface GivenAnswer {
@@ -61,6 +62,7 @@ class Reader {
   readonly given: GivenMessage[] = [];
   readonly answers: GivenAnswer[] = [];
   readonly #open = new OpenCalls();
+  readonly #files = new ResultFiles();
   readonly #isKept: IsKept;
   /** Calls of the history that came again and have their results there. */
   readonly #repeated = new Set<string>();
@@ -72,10 +74,20 @@ class Reader {
   take(item: InputItem, path: string): void {
     const type = item.type ?? 'message';
     if (dropped.has(type) || this.#isRepeated(item)) return;
+    if (type !== 'function_call_output') this.end();
     if (type === 'message') this.#message(item, path);
     else if (type === 'function_call') this.#call(item, path);
     else if (type === 'function_call_output') this.#output(item, path);
-    else throw invalidField(`${path}.type`, 'must be message, function_call, function_call_output or item_reference');
+    else
+      throw invalidField(
+        `${path}.type`,
+        'must be message, function_call, function_call_output, custom_tool_call, custom_tool_call_output or item_reference',
+      );
+  }
+
+  /** The results that stand together are known. */
+  end(): void {
+    this.#files.moveTo(this.given);
   }
 
   /** Whether the history has the item. The result of a call of it is new as long as that waits for one. */
@@ -105,6 +117,8 @@ class Reader {
   /** A call belongs to what the assistant has said before it. */
   #call({ call_id: callId, name, arguments: text }: InputItem, path: string): void {
     if (typeof callId !== 'string' || typeof name !== 'string') throw invalidField(path, 'must have call_id and name');
+    if (text !== undefined && text !== null && typeof text !== 'string')
+      throw invalidField(`${path}.arguments`, 'must be a text');
     this.#open.called(callId, name, `${path}.call_id`);
     const call = { callId, toolName: name, arguments: parsedArguments(text ?? '') as Json };
     const last = this.given.at(-1);
@@ -115,7 +129,7 @@ class Reader {
   #output({ call_id: callId, output }: InputItem, path: string): void {
     if (typeof callId !== 'string') throw invalidField(`${path}.call_id`, 'is required');
     if (output === undefined || output === null) throw invalidField(`${path}.output`, 'is required');
-    const result = textOf(output, `${path}.output`);
+    const result = this.#files.take(callId, partsOf(output, `${path}.output`));
     const toolName = this.#open.answered(callId, `${path}.call_id`);
     if (toolName === null && this.answers.some((answer) => answer.callId === callId))
       throw invalidField(`${path}.call_id`, 'has a result already');
@@ -150,6 +164,7 @@ export const responseInput = (
   if (typeof instructions === 'string') reader.instructions.push(instructions);
   if (typeof input === 'string') reader.given.push({ role: 'User', text: input, files: [] });
   else for (const [index, item] of (input ?? []).entries()) reader.take(item, `input[${index}]`);
+  reader.end();
   const { answers } = reader;
   const given = answers.length === 0 ? reader.given : besideAnswers(reader.given);
   const turn = splitInput(given, reader.instructions);

@@ -27,7 +27,7 @@ import {
 import { inTermsOf, namesOf } from './request-names.ts';
 import { answeredBehind, answerNames, unknownCall } from './response-answers.ts';
 import { ResponseEvents } from './response-events.ts';
-import { effectiveSettings, headOf } from './response-head.ts';
+import { effectiveSettings, formsOf, headOf } from './response-head.ts';
 import { type ResponseInput, responseInput } from './response-input.ts';
 import type { ResponseReferences } from './response-references.ts';
 import type { ResponseSource, ResponseSources } from './response-sources.ts';
@@ -35,6 +35,7 @@ import type { responseOperations } from './responses.operations.ts';
 import type { InputItem, ResponseRequest } from './responses.schema.ts';
 import type { ResponseStore } from './responses.store.ts';
 import { begunLater, translated } from './run-frames.ts';
+import { asFunctionItem, type FlatTool, foundTools, toolFormsOf } from './tool-forms.ts';
 
 export interface ResponseStartDeps {
   readonly launch: Pick<Launch, 'enter'>;
@@ -60,6 +61,7 @@ const sessionId = new RegExp(sessionIdPattern);
 interface Asked {
   readonly input: ResponseInput;
   readonly adjustment: Adjustment;
+  readonly found: readonly FlatTool[];
   readonly metadata: Record<string, string>;
   readonly agentName: string;
   readonly conversationId: string | null;
@@ -125,7 +127,9 @@ export const responseStart = (deps: ResponseStartDeps): Pick<Handlers<typeof res
   const askedOf = async (context: CallContext, body: ResponseRequest): Promise<Asked> => {
     refuseUnsupported(body);
     const metadata = checkedMetadata(body.metadata);
-    const items = await deps.referred(context, body.input);
+    const referred = await deps.referred(context, body.input);
+    const found = foundTools(referred);
+    const items = Array.isArray(referred) ? referred.map(asFunctionItem) : referred;
     const input = responseInput(items, body.instructions, await keptOf(context, body, items));
     const adjustment: Adjustment = {
       maxTokens: tokenLimit({ max_output_tokens: body.max_output_tokens }),
@@ -145,6 +149,7 @@ export const responseStart = (deps: ResponseStartDeps): Pick<Handlers<typeof res
     return {
       input,
       adjustment,
+      found,
       metadata,
       agentName,
       conversationId,
@@ -160,6 +165,7 @@ export const responseStart = (deps: ResponseStartDeps): Pick<Handlers<typeof res
     const toolResults = input.answers.map(({ callId, result }) => ({ callId, result }));
     const answersHere = isKept && toolResults.length > 0;
     const parameters = parametersIn(asked.metadata);
+    const forms = isModelName(asked.agentName) ? toolFormsOf(body.tools, asked.found) : null;
     let agent: CompiledAgent | null = null;
     let settings: AskedSettings | null = null;
     let forked: string | null = null;
@@ -179,7 +185,7 @@ export const responseStart = (deps: ResponseStartDeps): Pick<Handlers<typeof res
       owner_id: ownerId,
       agent_name: asked.agentName,
       metadata: JSON.stringify(metadata),
-      settings: JSON.stringify(agent === null ? {} : effectiveSettings(agent)),
+      settings: JSON.stringify(agent === null ? {} : effectiveSettings(agent, forms)),
       created_at: deps.now(),
     });
 
@@ -193,7 +199,7 @@ export const responseStart = (deps: ResponseStartDeps): Pick<Handlers<typeof res
       work: null,
       outside: {
         adjusted(compiled) {
-          const ofModel = isModelName(compiled.name) ? modelSettings(compiled, body, 'response') : null;
+          const ofModel = isModelName(compiled.name) ? modelSettings(compiled, body, 'response', asked.found) : null;
           settings = askedSettings(compiled, asked.adjustment, ofModel);
           agent = askedAgent(compiled, settings);
           return agent;
@@ -237,8 +243,10 @@ export const responseStart = (deps: ResponseStartDeps): Pick<Handlers<typeof res
       if (forked !== null && !began) await deps.removeFork(tenantId, forked).catch(() => undefined);
       throw error;
     };
-    const eventsFor = (runId: string): ResponseEvents =>
-      new ResponseEvents(runId, headOf(row ?? rowOf(runId, null), isKept && deps.recordingEnabled));
+    const eventsFor = (runId: string): ResponseEvents => {
+      const shown = row ?? rowOf(runId, null);
+      return new ResponseEvents(runId, headOf(shown, isKept && deps.recordingEnabled), formsOf(shown));
+    };
 
     if (isStreaming) {
       const { run, stream } = await answers.streamed(context, entrance, query.onDisconnect).catch(undo);

@@ -17,13 +17,21 @@ export type InputPart = Static<typeof InputPart>;
 
 export const InputItem = open(
   {
-    type: maybe(Type.String({ description: '`message`, `function_call`, `function_call_output` or `item_reference`' })),
+    type: maybe(
+      Type.String({
+        description:
+          '`message`, `function_call`, `function_call_output`, `custom_tool_call`, `custom_tool_call_output`, `tool_search_call`, `tool_search_output` or `item_reference`',
+      }),
+    ),
     id: maybe(Type.String({ description: 'Of an `item_reference`: an item of a response that is kept' })),
     role: maybe(Type.String()),
     content: maybe(Type.Union([Type.String(), Type.Array(InputPart)])),
     call_id: maybe(Type.String()),
     name: maybe(Type.String()),
-    arguments: maybe(Type.String()),
+    namespace: maybe(Type.String({ description: 'Of a `function_call`: the namespace of its function' })),
+    arguments: anything(),
+    tools: anything(),
+    input: maybe(Type.String({ description: 'Of a `custom_tool_call`' })),
     output: maybe(Type.Union([Type.String(), Type.Array(InputPart)])),
   },
   { title: 'OpenAiInputItem' },
@@ -49,6 +57,8 @@ export const ResponseRequest = open(
           description: maybe(Type.String()),
           parameters: anything(),
           strict: maybe(Type.Boolean()),
+          format: anything(),
+          tools: anything(),
         }),
       ),
     ),
@@ -78,7 +88,7 @@ export const OpenAiItem = Type.Object(
     title: 'OpenAiItem',
     additionalProperties: true,
     description:
-      '`message`, `function_call`, `function_call_output` or `mcp_call`, which is a tool that the service ran',
+      '`message`, `function_call`, `custom_tool_call`, `tool_search_call`, `function_call_output` or `mcp_call`, which is a tool that the service ran',
   },
 );
 
@@ -87,7 +97,24 @@ type Status = 'in_progress' | 'completed' | 'incomplete';
 /** An item as it is sent. */
 export type Item =
   | { type: 'message'; id: string; role: string; status: Status; content: readonly unknown[] }
-  | { type: 'function_call'; id: string; call_id: string; name: string; arguments: string; status: Status }
+  | {
+      type: 'function_call';
+      id: string;
+      call_id: string;
+      name: string;
+      namespace?: string;
+      arguments: string;
+      status: Status;
+    }
+  | {
+      type: 'tool_search_call';
+      id: string;
+      call_id: string;
+      execution: 'client';
+      arguments: unknown;
+      status: Status;
+    }
+  | { type: 'custom_tool_call'; id: string; call_id: string; name: string; input: string; status: Status }
   | { type: 'function_call_output'; id: string; call_id: string; output: string; status: Status }
   | {
       type: 'mcp_call';

@@ -10,7 +10,7 @@ import type { SessionsFeature } from '../sessions/index.ts';
 import { type ItemRules, itemPage, itemRulesOf, itemsOf } from './items.ts';
 import { type KeptResponses, responseNotFound } from './kept-responses.ts';
 import { ResponseEvents } from './response-events.ts';
-import { headOf } from './response-head.ts';
+import { formsOf, headOf } from './response-head.ts';
 import type { responseOperations } from './responses.operations.ts';
 import { responseStore } from './responses.store.ts';
 
@@ -66,7 +66,7 @@ export const responseService = (deps: ResponseServiceDeps): Omit<Handlers<typeof
       const known = await eventsOf(found);
       if (last !== undefined && last >= known.nextSequence)
         throw invalidField('starting_after', `must be below ${known.nextSequence}`);
-      const events = new ResponseEvents(found.run.id, headOf(found.row));
+      const events = new ResponseEvents(found.run.id, headOf(found.row), formsOf(found.row));
       const source = deps.runEvents(context.tenantId, found.run.id);
       return { status: 200, stream: after(source, events, last ?? -1), headers: { 'X-Run-Id': found.run.id } };
     },
