@@ -6,7 +6,7 @@ import type { Answer, Channel } from '../channel.ts';
 import { McpFailure } from '../mcp-failure.ts';
 import { sleep } from '../sleep.ts';
 import { visibleText } from '../visible-text.ts';
-import { methodNotFound, parseMessage, type RpcMessage } from '../wire/json-rpc.ts';
+import { answerTo, parseMessage, type RpcMessage } from '../wire/json-rpc.ts';
 import { lineReader } from './lines.ts';
 
 /** A server that the host starts, and speaks to over its standard streams. */
@@ -132,7 +132,7 @@ const launch = async (settings: ProgramSettings, deps: ProgramDeps): Promise<Run
       }
       unasked += line.length + (message === null ? junkBytes : 1);
       if (unasked > maxUnaskedBytes && isOpen) tooMuch();
-      if (message?.kind === 'request') say(methodNotFound(message.id));
+      if (message?.kind === 'request') say(answerTo(message));
     },
     tooMuch,
   );
