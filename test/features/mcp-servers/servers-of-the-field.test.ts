@@ -166,3 +166,16 @@ test('MCP-13 whoever looks into a server that answers at another address, or for
     assert.match(steps.find(({ outcome }) => outcome === 'Failed')?.mend ?? '', mend);
   }
 });
+
+test('MCP-13 the log has what a program says last, also without an end of the line', async (t) => {
+  const last = 'Fatal error in main(): Cannot find module';
+  const dies = `process.stderr.write('begun\\n${last}', () => process.exit(1))`;
+  const host = { McpStdio: { local: { Command: [process.execPath, '-e', dies], RequiresApproval: false } } };
+  const app = await openApp(t, 'in process', mcpSetup({ host }));
+  await eventually('it has ended', async () => {
+    const found = await get(app.client, 'local').catch(() => null);
+    return found?.status.state === 'Unreachable' || null;
+  });
+  const lines = app.log.flatMap(({ message, fields }) => (message === 'An MCP server says' ? [fields['line']] : []));
+  assert.deepEqual(lines.slice(0, 2), ['begun', last]);
+});

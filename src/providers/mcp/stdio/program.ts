@@ -122,7 +122,7 @@ const launch = async (settings: ProgramSettings, deps: ProgramDeps): Promise<Run
     else waits.reject(rpcFailureOf(message.error));
     return true;
   };
-  const read = lineReader(
+  const output = lineReader(
     deps.maxLineBytes,
     (line) => {
       const message = line === '' ? null : parseMessage(line);
@@ -136,8 +136,11 @@ const launch = async (settings: ProgramSettings, deps: ProgramDeps): Promise<Run
     },
     tooMuch,
   );
-  node.stdout?.on('data', read);
-  node.stderr?.on('data', errorLog(settings, deps));
+  node.stdout?.on('data', output.read);
+  const errors = errorLog(settings, deps);
+  node.stderr?.on('data', errors.read);
+  // What a program says last is often said without an end of the line.
+  node.stderr?.once('close', errors.end);
   // Its exit tells the same.
   node.stdin?.on('error', () => undefined);
   node.once('exit', (code, signal) => {
