@@ -32,7 +32,8 @@ export const agentResult = (
   const json = isJsonFormat(format) && output !== null ? parsedJson(output) : undefined;
   return {
     content: [textContent(output ?? ''), ...files.map((file) => fileLink(prefix, file))],
-    structuredContent: { ...run, ...(json === undefined ? {} : { output: json }) },
+    // There are clients that show their model these members alone: the answer has to be among them.
+    structuredContent: { ...run, ...(json === undefined ? { text: output ?? '' } : { output: json }) },
   };
 };
 

@@ -45,6 +45,7 @@ export const agentOutputSchema = (format: ModelResponseFormat | null): Json | un
       runId: { type: 'string' },
       sessionId: { type: ['string', 'null'] },
       output,
+      text: { type: 'string', description: 'an answer that is no JSON' },
       errorType: { type: 'string' },
     },
     required: ['runId', 'sessionId'],

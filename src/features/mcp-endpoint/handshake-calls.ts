@@ -10,18 +10,16 @@ import { handshakeVersions, newestHandshakeVersion } from '../../contract/mcp.ts
 import type { StreamReply } from '../../contract/operation.ts';
 import type { Json } from '../../contract/schema.ts';
 import type { CallContext } from '../../core/context.ts';
-import type { Logger } from '../../core/logger.ts';
 import type { McpHeaders } from './mcp-endpoint.operations.ts';
 import { calledTool, instructions, listTools, serverInfo } from './mcp-methods.ts';
 import type { McpCallEnd } from './mcp-tool.ts';
 import type { McpTools } from './mcp-tools.ts';
-import { callTool } from './tool-call.ts';
+import { callTool, type ToolCallDeps } from './tool-call.ts';
 
-export interface HandshakeCallDeps {
+export interface HandshakeCallDeps extends ToolCallDeps {
   readonly tools: McpTools;
   /** Tells one caller from another. */
   readonly callerOf: (context: CallContext) => string;
-  readonly log: Pick<Logger, 'error'>;
 }
 
 type Answer = StreamReply | { readonly status: 200; readonly body: Json };
@@ -45,7 +43,7 @@ const resultOf = (end: McpCallEnd): Json => {
 };
 
 /** Requests of a client that has shaken hands, of which nothing is remembered here but what it can still cancel. */
-export const createHandshakeCalls = ({ tools, callerOf, log }: HandshakeCallDeps) => {
+export const createHandshakeCalls = ({ tools, callerOf, ...waits }: HandshakeCallDeps) => {
   const underway = new Map<string, Set<() => void>>();
   const keyOf = (context: CallContext, id: RpcId): string => JSON.stringify([callerOf(context), id]);
 
@@ -81,7 +79,7 @@ export const createHandshakeCalls = ({ tools, callerOf, log }: HandshakeCallDeps
       if (method !== 'tools/call') throw new RpcError(rpcCodes.methodNotFound, 'There is no such method.');
       const called = await calledTool(tools, context, params);
       const options = { mayBecomeTask: false, gone: null, underway: cancelable(keyOf(context, id)) };
-      return callTool(context, request, accept, called, { options, result: resultOf }, log);
+      return callTool(context, request, accept, called, { options, result: resultOf }, waits);
     },
   };
 };

@@ -56,11 +56,12 @@ export const mcpEndpointFeature = (deps: McpEndpointFeatureDeps) => {
     log,
   });
   const handlers = mcpEndpointService({
-    stateless: createStatelessCalls({ tools, tasks: offered, subscriptions, log }),
+    stateless: createStatelessCalls({ tools, tasks: offered, subscriptions, log, clock }),
     handshake: createHandshakeCalls({
       tools,
       callerOf: ({ tenantId, principal }) => doorOf(source, tenantId, principal).key,
       log,
+      clock,
     }),
     tools,
     telemetry,

@@ -5,7 +5,6 @@ import type { StreamReply } from '../../contract/operation.ts';
 import { isRecord } from '../../contract/record.ts';
 import type { Json } from '../../contract/schema.ts';
 import type { CallContext } from '../../core/context.ts';
-import type { Logger } from '../../core/logger.ts';
 import type { RunRow } from '../../db/tables.ts';
 import type { McpHeaders } from './mcp-endpoint.operations.ts';
 import { checkEnvelope } from './mcp-envelope.rules.ts';
@@ -13,14 +12,13 @@ import { calledTool, instructions, listHints, listTools, serverInfo, tasksOf } f
 import type { McpSubscriptions } from './mcp-subscriptions.ts';
 import type { McpTasks } from './mcp-tasks.ts';
 import type { McpTools } from './mcp-tools.ts';
-import { callTool, readsStreams } from './tool-call.ts';
+import { callTool, readsStreams, type ToolCallDeps } from './tool-call.ts';
 
-export interface StatelessCallDeps {
+export interface StatelessCallDeps extends ToolCallDeps {
   readonly tools: McpTools;
   /** Null: switched off. */
   readonly tasks: McpTasks | null;
   readonly subscriptions: McpSubscriptions;
-  readonly log: Pick<Logger, 'error'>;
 }
 
 type Result = Readonly<Record<string, Json>>;
@@ -49,7 +47,7 @@ const declaresTasks = (capabilities: Result): boolean => {
 };
 
 /** Requests that are complete in themselves. */
-export const createStatelessCalls = ({ tools, tasks, subscriptions, log }: StatelessCallDeps) => {
+export const createStatelessCalls = ({ tools, tasks, subscriptions, ...waits }: StatelessCallDeps) => {
   const methods = statelessMethods(tasks !== null);
 
   const taskNamed = async (
@@ -115,6 +113,6 @@ export const createStatelessCalls = ({ tools, tasks, subscriptions, log }: State
     };
     const result = (end: Parameters<Parameters<typeof callTool>[4]['result']>[0]): Json =>
       whole(end.kind === 'task' ? end.task : (end.result as unknown as Result)) as Json;
-    return callTool(context, request, headers.accept, called, { options, result }, log);
+    return callTool(context, request, headers.accept, called, { options, result }, waits);
   };
 };

@@ -9,6 +9,7 @@ import {
 } from '../../contract/json-rpc.ts';
 import type { StreamReply } from '../../contract/operation.ts';
 import type { Json } from '../../contract/schema.ts';
+import type { Clock } from '../../core/clock.ts';
 import type { CallContext } from '../../core/context.ts';
 import { accepts } from '../../core/json-rpc-message.ts';
 import type { Logger } from '../../core/logger.ts';
@@ -21,6 +22,11 @@ export interface CallAnswers {
   result(end: McpCallEnd): Json;
   /** A call whose caller is told over the connection that it keeps open. */
   readonly options: Pick<McpCallOptions, 'mayBecomeTask' | 'gone' | 'underway'>;
+}
+
+export interface ToolCallDeps {
+  readonly log: Pick<Logger, 'error'>;
+  readonly clock: Pick<Clock, 'after'>;
 }
 
 /** What becomes of an error once the answer has begun. */
@@ -41,9 +47,12 @@ const tokenOf = ({ params }: RpcRequest): string | number | null => {
 export const readsStreams = (accept: string | undefined): boolean =>
   accept?.includes('text/event-stream') === true && accepts(accept, 'text/event-stream');
 
+// Programs and proxies give up a request on which nothing comes for a minute, or for five.
+const quietMs = 10_000;
+
 /**
- * The answer of a tool: a stream where the caller counts progress and reads one, else one message. Throws what HTTP or the
- * protocol has an answer for, as long as nothing has begun.
+ * The answer of a tool: a stream where the caller counts progress and reads one, or reads one and has waited for a while, else
+ * one message. Throws what HTTP or the protocol has an answer for, as long as nothing has begun.
  */
 export const callTool = async (
   context: CallContext,
@@ -51,7 +60,7 @@ export const callTool = async (
   accept: string | undefined,
   { tool, args }: { readonly tool: McpTool; readonly args: RpcRequest['params'] },
   answers: CallAnswers,
-  log: Pick<Logger, 'error'>,
+  { log, clock }: ToolCallDeps,
 ): Promise<StreamReply | { readonly status: 200; readonly body: Json }> => {
   const { id } = request;
   const token = tokenOf(request);
@@ -61,21 +70,30 @@ export const callTool = async (
       id,
       answers.result(await tool.call(context, args, { ...options, onProgress: null, ...more })),
     ) as unknown as Json;
-  if (token === null || !readsStreams(accept)) return { status: 200, body: await answer({}) };
+  if (!readsStreams(accept)) return { status: 200, body: await answer({}) };
   const { send, end, reply } = messageStream();
-  let progress = 0;
-  const begun = Promise.withResolvers<void>();
-  const work = answer({
-    onProgress() {
-      progress += 1;
-      send(rpcNotification('notifications/progress', { progressToken: token, progress }));
-    },
-    underway(cancel) {
-      begun.resolve();
-      return options.underway(cancel);
-    },
-  });
-  await Promise.race([begun.promise, work]);
+  const begun = Promise.withResolvers<null>();
+  let work: Promise<Json>;
+  if (token === null) {
+    work = answer({});
+    const quiet = clock.after(quietMs, () => begun.resolve(null));
+    const stop = (): void => quiet.stop();
+    work.then(stop, stop);
+  } else {
+    let progress = 0;
+    work = answer({
+      onProgress() {
+        progress += 1;
+        send(rpcNotification('notifications/progress', { progressToken: token, progress }));
+      },
+      underway(cancel) {
+        begun.resolve(null);
+        return options.underway(cancel);
+      },
+    });
+  }
+  const body = await Promise.race([begun.promise, work]);
+  if (token === null && body !== null) return { status: 200, body };
   void work
     .catch((error: unknown) => rpcFailure(id, streamFailure(error, context, log)))
     .then((message) => {

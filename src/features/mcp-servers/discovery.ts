@@ -78,7 +78,11 @@ export const createDiscovery = (deps: DiscoveryDeps) => {
     // Behind an address there may be another one by now than the connection was opened to.
     const session = await client.session(limits);
     const serverName = told.serverName ?? session.serverName;
-    return { session, ttlMs, listing: readListing(entries, serverName, settingsOf(row).tools, maxTools) };
+    return {
+      session,
+      ttlMs,
+      listing: readListing(entries, { ...session, serverName }, settingsOf(row).tools, maxTools),
+    };
   };
 
   const keep = async (row: McpServerRow, found: Partial<Found> & Pick<Found, 'state'>, listing: Listing | null) => {

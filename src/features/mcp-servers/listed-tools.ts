@@ -6,6 +6,7 @@ import { isNestedTooDeep } from '../../core/documents/json-depth.ts';
 import { readForeignSchema } from '../../engine/tools/index.ts';
 import { visibleText } from '../../providers/mcp/visible-text.ts';
 import { mirroredArguments } from '../../providers/mcp/wire/parameter-headers.ts';
+import type { McpGeneration } from '../../providers/mcp/wire/protocol.ts';
 import type { ServerSettings } from './mcp-servers.rules.ts';
 import { hidesText } from './visible-schema.ts';
 
@@ -43,9 +44,24 @@ const isWanted = (name: string, tools: ServerSettings['tools']): boolean => {
   return (include === null || include.includes(name)) && tools?.exclude?.includes(name) !== true;
 };
 
+type Entry = Readonly<Record<string, unknown>>;
+
+/** Whose list it is, and how that is spoken to. */
+export interface ListingServer {
+  readonly serverName: string | null;
+  readonly generation: McpGeneration;
+}
+
+/** Whether a tool is called by the tasks of 2025-11-25 alone, which were an experiment of that revision. */
+const needsTask = ({ execution }: Entry, { generation }: ListingServer): boolean =>
+  generation === 'Handshake' && isRecord(execution) && execution['taskSupport'] === 'required';
+
 /** Why a tool cannot be offered; null: it can. */
-const refusalOf = ({ inputSchema }: ListedTool, size: number): string | null => {
-  if (size > maxToolBytes) return `its description is larger than ${maxToolBytes} bytes`;
+const refusalOf = (tool: ListedTool, entry: Entry, server: ListingServer): string | null => {
+  if (needsTask(entry, server)) return 'it can only be called as a task, of which 2025-11-25 had an experiment';
+  const { inputSchema } = tool;
+  if (Buffer.byteLength(JSON.stringify(tool)) > maxToolBytes)
+    return `its description is larger than ${maxToolBytes} bytes`;
   const read = readForeignSchema(inputSchema);
   if ('problem' in read) return read.problem;
   if (hidesText(read.schema)) return 'its schema has characters that nobody sees, in names or in values to choose from';
@@ -55,7 +71,7 @@ const refusalOf = ({ inputSchema }: ListedTool, size: number): string | null => 
 /** Sorts out what a server has listed: which of its tools are wanted, which can be offered, and how many are too many. */
 export const readListing = (
   entries: readonly unknown[],
-  serverName: string | null,
+  server: ListingServer,
   tools: ServerSettings['tools'],
   most: number,
 ): Listing => {
@@ -92,10 +108,11 @@ export const readListing = (
       inputSchema: (entry['inputSchema'] ?? null) as Json,
       annotations: (isRecord(entry['annotations']) ? entry['annotations'] : null) as Json,
     };
-    const reason = refusalOf(tool, Buffer.byteLength(JSON.stringify(tool)));
+    const reason = refusalOf(tool, entry, server);
     if (reason === null) taken.set(name, tool);
     else refused.push({ tool: visibleText(name), reason });
   }
+  const { serverName } = server;
   return { serverName, tools: [...taken.values()], repeated: [...repeated], refused: refused.slice(0, 1000), dropped };
 };
 

@@ -2,6 +2,7 @@ import type { Json } from '../../contract/schema.ts';
 import type { Logger } from '../../core/logger.ts';
 import type { McpServerRow } from '../../db/tables/mcp.ts';
 import {
+  argumentsChecker,
   type BuiltInCall,
   maxToolTimeoutMs,
   outputLimit,
@@ -19,6 +20,7 @@ import { failureNumber, failureType, McpFailure } from '../../providers/mcp/mcp-
 import { visibleText } from '../../providers/mcp/visible-text.ts';
 import { mirroredArguments, parameterHeaders } from '../../providers/mcp/wire/parameter-headers.ts';
 import { type Connections, settingsOf } from './connections.ts';
+import { withoutDefaulted } from './defaulted-members.ts';
 import type { ListedTool } from './listed-tools.ts';
 import type { McpTelemetry } from './mcp-telemetry.ts';
 import type { Admitted } from './pins.ts';
@@ -139,14 +141,17 @@ export const remoteTool = (
   if ('problem' in read) throw new Error(`The tool ${name} was listed although its schema cannot be read.`);
   const chosen = Object.hasOwn(settings.effects, tool.name) ? settings.effects[tool.name] : undefined;
   const effect = toolEffects.find((word) => word === chosen) ?? effectOf(tool);
-  return registeredTool(
+  const inputSchema = visibleSchema(read.schema) as Json;
+  const registered = registeredTool(
     {
       name,
       description: visibleText(tool.description ?? tool.title ?? `The tool ${tool.name} of ${server.name}.`),
-      inputSchema: visibleSchema(read.schema) as Json,
+      inputSchema,
       effect,
       requiresApproval: settings.requiresApproval,
     },
     { kind: 'Mcp', source: server.name, resultSource: 'RemoteTool', body: callOf(server, admitted, deps) },
   );
+  const asked = withoutDefaulted(inputSchema) as Json;
+  return { ...registered, checkArguments: argumentsChecker(asked, { recursion: 'through-members' }) };
 };

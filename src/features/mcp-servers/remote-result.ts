@@ -46,16 +46,34 @@ const partText = async (part: unknown, context: ToolContext): Promise<string | n
   return typeof resource['text'] === 'string' ? text(resource['text']) : fileText(resource, resource['blob'], context);
 };
 
+/** The bytes of its files, as a result has them. */
+const fileData = (content: readonly unknown[]): ReadonlySet<unknown> =>
+  new Set(
+    content.flatMap((part) => {
+      if (!isRecord(part)) return [];
+      return isRecord(part['resource']) ? [part['resource']['blob']] : [part['data']];
+    }),
+  );
+
+/** As JSON, without the bytes of files that the content has as well: a model would read them as text. */
+const structuredText = (structured: unknown, files: ReadonlySet<unknown>): string =>
+  visibleText(
+    JSON.stringify(structured, (_, value: unknown) =>
+      typeof value === 'string' && value !== '' && files.has(value) ? '[the file of this result]' : value,
+    ),
+  );
+
 /** The result of `tools/call` as a text for the model; files in it become attachments of the run. */
 export const resultText = async (result: Readonly<Record<string, unknown>>, context: ToolContext): Promise<string> => {
   const parts: string[] = [];
-  for (const part of Array.isArray(result['content']) ? (result['content'] as readonly unknown[]) : []) {
+  const content = Array.isArray(result['content']) ? (result['content'] as readonly unknown[]) : [];
+  for (const part of content) {
     const told = await partText(part, context);
     if (told !== null) parts.push(told);
   }
   const structured = result['structuredContent'];
   // Servers repeat it as a text for clients that do not know it.
   if (structured !== undefined && structured !== null && parts.every((part) => part === ''))
-    return visibleText(JSON.stringify(structured));
+    return structuredText(structured, fileData(content));
   return parts.join('\n');
 };

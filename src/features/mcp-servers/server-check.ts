@@ -5,7 +5,7 @@ import { McpFailure } from '../../providers/mcp/mcp-failure.ts';
 import type { McpSession } from '../../providers/mcp/mcp-target.ts';
 import { type Connections, settingsOf } from './connections.ts';
 import { mostListed } from './discovery.ts';
-import { listingHash, readListing } from './listed-tools.ts';
+import { type ListingServer, listingHash, readListing } from './listed-tools.ts';
 import { isProgram } from './mcp-servers.rules.ts';
 import type { McpCheckStep } from './mcp-servers.schema.ts';
 
@@ -91,13 +91,14 @@ const ofProgram = (error: OutboundError): Failure => ({
 });
 
 const statusMends: Readonly<Record<number, string>> = {
-  403: 'Give the credential the rights that the server asks for.',
-  404: 'Correct the path of `endpoint`: nothing of the protocol is at this one.',
+  400: 'Correct the path of `endpoint`, or the `transport`, and look into the log of the server.',
+  403: 'Give the credential the rights that the server asks for; one that checks by which name it is called has to allow the host of `endpoint`.',
+  404: 'Correct the path of `endpoint`, or the `transport`: nothing of the protocol is at this one.',
   405: 'Correct the path of `endpoint`, or the `transport`: this one takes no messages.',
   429: 'Wait: the server limits how often it is asked.',
 };
 
-const ofProtocol = (failure: McpFailure, step: Step): Failure => {
+const ofProtocol = (failure: McpFailure, step: Step, isOwn: boolean): Failure => {
   const { kind, status, code } = failure;
   switch (kind) {
     case 'http':
@@ -115,7 +116,9 @@ const ofProtocol = (failure: McpFailure, step: Step): Failure => {
         step,
         finding: failed(
           'It speaks no revision of the protocol that is spoken here.',
-          'Save it with `protocol: Auto`, or bring the server up to date.',
+          isOwn
+            ? 'Leave out its Protocol (Host:McpStdio), or bring the program up to date.'
+            : 'Save it with `protocol: Auto`, or bring the server up to date.',
         ),
       };
     default:
@@ -123,7 +126,9 @@ const ofProtocol = (failure: McpFailure, step: Step): Failure => {
         step,
         finding: failed(
           'What it answers is none of the protocol.',
-          'Correct the path of `endpoint`, and see whether the `transport` is the right one.',
+          isOwn
+            ? 'See whether its Command (Host:McpStdio) is that of an MCP server.'
+            : 'Correct the path of `endpoint`, and see whether the `transport` is the right one.',
         ),
       };
   }
@@ -163,7 +168,8 @@ export const createServerCheck = ({ connections, oauth, maxTools, timeoutMs }: S
   const failureOf = async (row: McpServerRow, error: McpFailure, step: Step): Promise<Failure> => {
     if (error.cause instanceof OutboundError && error.kind === 'no-answer')
       return isProgram(settingsOf(row)) ? ofProgram(error.cause) : ofConnection(error.cause);
-    if (error.kind !== 'unauthorized' && error.kind !== 'missing-credential') return ofProtocol(error, step);
+    if (error.kind !== 'unauthorized' && error.kind !== 'missing-credential')
+      return ofProtocol(error, step, isProgram(settingsOf(row)));
     try {
       return await ofCredential(row, error);
     } catch (silence) {
@@ -172,9 +178,9 @@ export const createServerCheck = ({ connections, oauth, maxTools, timeoutMs }: S
     }
   };
 
-  const toolsOf = (row: McpServerRow, entries: readonly unknown[], serverName: string | null): Finding => {
+  const toolsOf = (row: McpServerRow, entries: readonly unknown[], server: ListingServer): Finding => {
     const settings = settingsOf(row);
-    const listing = readListing(entries, serverName, settings.tools, maxTools);
+    const listing = readListing(entries, server, settings.tools, maxTools);
     const { tools, refused, dropped } = listing;
     const count = tools.length === 1 ? '1 tool' : `${tools.length} tools`;
     if (refused.length + dropped > 0)
@@ -228,12 +234,12 @@ export const createServerCheck = ({ connections, oauth, maxTools, timeoutMs }: S
     };
     try {
       session = await client.session({ timeoutMs });
-      const { version, serverName } = session;
+      const { version } = session;
       found.set('Protocol', passed(`It speaks ${version}.`));
       const { entries } = Object.hasOwn(session.capabilities, 'tools')
         ? await wholeList(client, 'tools', { timeoutMs, maxEntries: mostListed })
         : { entries: [] };
-      found.set('Tools', toolsOf(row, entries, serverName));
+      found.set('Tools', toolsOf(row, entries, session));
     } catch (error) {
       await note(error, session === null ? 'Protocol' : 'Tools');
     } finally {

@@ -4,7 +4,7 @@ import { type Answer, answers, type Channel, type SendOptions } from './channel.
 import { type ReadEvents, readEvents } from './event-messages.ts';
 import { McpFailure } from './mcp-failure.ts';
 import { sleep } from './sleep.ts';
-import { methodNotFound, parseMessage, type RpcMessage, type RpcRequest } from './wire/json-rpc.ts';
+import { answerTo, parseMessage, type RpcMessage, type RpcRequest } from './wire/json-rpc.ts';
 import { finalErrorCode } from './wire/protocol.ts';
 
 export interface HttpChannelDeps {
@@ -118,7 +118,7 @@ export const httpChannel = ({ http, url, maxBytes }: HttpChannelDeps): Channel =
     if (message.kind === 'request') {
       if (options.answersRequests)
         // It has no bearing on the call whether the server hears of it.
-        notify(methodNotFound(message.id), { ...options, timeoutMs: 5000 }).catch(() => undefined);
+        notify(answerTo(message), { ...options, timeoutMs: 5000 }).catch(() => undefined);
       return null;
     }
     if (!answers(message.id, request)) return null;

@@ -8,7 +8,7 @@ import { type ChosenVersion, handshake, versionOfDiscovery, versionOfFailure } f
 import type { Sender } from './sender.ts';
 import { serverNameIn } from './server-name.ts';
 import { openSseChannel } from './sse-channel.ts';
-import { mcpHeader, twoEndpointVersion } from './wire/protocol.ts';
+import { firstVersion, mcpHeader } from './wire/protocol.ts';
 
 const record = (value: unknown): Readonly<Record<string, unknown>> => (isRecord(value) ? value : {});
 
@@ -42,7 +42,9 @@ export const opensConnection = (target: McpTarget, deps: McpClientDeps, sender: 
         ),
       );
       const version = result['protocolVersion'];
-      const spoken: readonly unknown[] = isTwoEndpoint ? [...handshakeVersions, twoEndpointVersion] : handshakeVersions;
+      // What a program says is the same in the first revision, which many that are in use know alone.
+      const knowsFirst = isTwoEndpoint || target.channel !== undefined;
+      const spoken: readonly unknown[] = knowsFirst ? [...handshakeVersions, firstVersion] : handshakeVersions;
       if (typeof version !== 'string' || !spoken.includes(version)) throw new McpFailure('no-common-version');
       const connection: Connection = {
         channel,

@@ -4,7 +4,7 @@ import type { Answer, Channel } from './channel.ts';
 import { readEvents } from './event-messages.ts';
 import { rpcFailure } from './http-channel.ts';
 import { McpFailure } from './mcp-failure.ts';
-import { methodNotFound, parseMessage } from './wire/json-rpc.ts';
+import { answerTo, parseMessage } from './wire/json-rpc.ts';
 
 export interface SseChannelDeps {
   readonly http: Pick<OutboundHttp, 'open' | 'request'>;
@@ -103,7 +103,7 @@ export const openSseChannel = async (deps: SseChannelDeps): Promise<Channel> => 
     const message = parseMessage(data);
     if (message === null || message.kind === 'notification') return;
     if (message.kind === 'request') {
-      post(methodNotFound(message.id), deps.headers, deps.timeoutMs).catch(() => undefined);
+      post(answerTo(message), deps.headers, deps.timeoutMs).catch(() => undefined);
       return;
     }
     const waits = message.id === null ? undefined : waiting.get(String(message.id));

@@ -94,6 +94,12 @@ overHttp(
       { type: 'resource_link', uri: `/api/attachments/${file?.id}`, name: 'note.txt', mimeType: 'text/plain', size: 7 },
     ]);
     assert.ok(!Object.hasOwn(drawn['structuredContent'] as object, 'output'), 'a text is no JSON');
+    // Claude Code shows its model what is structured in place of the texts beside it.
+    assert.equal(
+      (drawn['structuredContent'] as { text: string }).text,
+      (drawn['content'] as { text: string }[])[0]?.text,
+    );
+    assert.ok(!Object.hasOwn(added['structuredContent'] as object, 'text'), 'JSON is told once');
     const read = (token: string) =>
       fetch(`${app.url}/api/attachments/${file?.id}`, { headers: { authorization: `Bearer ${token}` } });
     assert.equal((await read(key)).status, 403);

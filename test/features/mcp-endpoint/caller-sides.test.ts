@@ -95,6 +95,39 @@ overHttp('MCP-57 progress goes to those who read streams and count it, by a text
   }
 });
 
+overHttp(
+  'MCP-57 a call that takes longer is answered by a stream, so that something comes until it ends',
+  async (open) => {
+    const params = call('helper', 'wait');
+    const shaken = {
+      body: JSON.stringify({ jsonrpc: '2.0', id: 1, method: 'tools/call', params }),
+      headers: { 'mcp-protocol-version': '2025-11-25' },
+    };
+    for (const { body, headers } of [shaken, statelessRequest('tools/call', params)])
+      for (const accept of ['application/json, text/event-stream', 'application/json']) {
+        const held = heldTool();
+        const app = await openMcp(open, {
+          agents: [{ name: 'helper', toolNames: ['hold'] }],
+          tools: [held.tool],
+          script: holdingScript,
+        });
+        const answer = post(app, body, { headers: { ...headers, accept } });
+        await held.entered;
+        await app.clock.advance(10_000);
+        const isStream = accept.includes('event-stream');
+        if (!isStream) held.letGo();
+        const response = await answer;
+        held.letGo();
+        const messages: unknown[] = [];
+        if (isStream) for await (const message of messagesOf(response)) messages.push(message);
+        else messages.push(await response.json());
+        const [{ id, result }, ...others] = messages as [{ id: number; result: { content: unknown } }];
+        assert.deepEqual([id, result.content, others], [1, [{ type: 'text', text: 'Hello.' }], []]);
+        await app.close();
+      }
+  },
+);
+
 overHttp('MCP-42 MCP-43 what of the allowlist is not offered is told at the start, with its reason', async (open) => {
   const tools = [
     {

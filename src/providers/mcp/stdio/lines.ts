@@ -9,7 +9,7 @@ export const lineReader = (maxBytes: number, line: (text: string) => void, tooLo
     size = 0;
     return text.endsWith('\r') ? text.slice(0, -1) : text;
   };
-  return (chunk: Uint8Array): void => {
+  const read = (chunk: Uint8Array): void => {
     let rest = chunk;
     while (!isOver) {
       const at = rest.indexOf(0x0a);
@@ -28,5 +28,12 @@ export const lineReader = (maxBytes: number, line: (text: string) => void, tooLo
       line(take(part));
       rest = rest.subarray(at + 1);
     }
+  };
+  return {
+    read,
+    /** After the last byte: a line that nothing has ended. */
+    end(): void {
+      if (!isOver && size > 0) line(take(new Uint8Array()));
+    },
   };
 };

@@ -6,7 +6,7 @@ import type { Answer, Channel } from '../channel.ts';
 import { McpFailure } from '../mcp-failure.ts';
 import { sleep } from '../sleep.ts';
 import { visibleText } from '../visible-text.ts';
-import { methodNotFound, parseMessage, type RpcMessage } from '../wire/json-rpc.ts';
+import { answerTo, parseMessage, type RpcMessage } from '../wire/json-rpc.ts';
 import { lineReader } from './lines.ts';
 
 /** A server that the host starts, and speaks to over its standard streams. */
@@ -122,7 +122,7 @@ const launch = async (settings: ProgramSettings, deps: ProgramDeps): Promise<Run
     else waits.reject(rpcFailureOf(message.error));
     return true;
   };
-  const read = lineReader(
+  const output = lineReader(
     deps.maxLineBytes,
     (line) => {
       const message = line === '' ? null : parseMessage(line);
@@ -132,12 +132,15 @@ const launch = async (settings: ProgramSettings, deps: ProgramDeps): Promise<Run
       }
       unasked += line.length + (message === null ? junkBytes : 1);
       if (unasked > maxUnaskedBytes && isOpen) tooMuch();
-      if (message?.kind === 'request') say(methodNotFound(message.id));
+      if (message?.kind === 'request') say(answerTo(message));
     },
     tooMuch,
   );
-  node.stdout?.on('data', read);
-  node.stderr?.on('data', errorLog(settings, deps));
+  node.stdout?.on('data', output.read);
+  const errors = errorLog(settings, deps);
+  node.stderr?.on('data', errors.read);
+  // What a program says last is often said without an end of the line.
+  node.stderr?.once('close', errors.end);
   // Its exit tells the same.
   node.stdin?.on('error', () => undefined);
   node.once('exit', (code, signal) => {

@@ -66,8 +66,11 @@ export const parseMessage = (text: string): RpcMessage | null => {
   }
 };
 
-export const methodNotFound = (id: RpcId): Readonly<Record<string, unknown>> => ({
-  jsonrpc: '2.0',
+/** What a server that asks something is told: that this side is there, and nothing else. */
+export const answerTo = ({
   id,
-  error: { code: -32601, message: 'Method not found' },
-});
+  method,
+}: Extract<RpcMessage, { kind: 'request' }>): Readonly<Record<string, unknown>> =>
+  method === 'ping'
+    ? { jsonrpc: '2.0', id, result: {} }
+    : { jsonrpc: '2.0', id, error: { code: -32601, message: 'Method not found' } };

@@ -1,7 +1,7 @@
 import { mcpCodes } from '../../../contract/mcp.ts';
 
-/** The revision of the transport with two endpoints. */
-export const twoEndpointVersion = '2024-11-05';
+/** The first revision: of the transport with two endpoints, and of programs. */
+export const firstVersion = '2024-11-05';
 
 /** `Stateless`: 2026-07-28. `Handshake`: the revisions before it. */
 export type McpGeneration = 'Stateless' | 'Handshake';
