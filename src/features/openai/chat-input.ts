@@ -2,22 +2,10 @@ import { AcpError, invalidField } from '../../contract/errors.ts';
 import type { Json } from '../../contract/schema.ts';
 import { parsedArguments } from '../../core/documents/json-depth.ts';
 import type { ChatCompletionMessage, ChatPart } from './chat.schema.ts';
-import { fileOf, type GivenFile, type GivenParts } from './given-parts.ts';
+import { fileOf, type GivenCall, type GivenFile, type GivenMessage, type GivenParts } from './given-parts.ts';
 import { OpenCalls } from './open-calls.ts';
 import { refused } from './request.rules.ts';
 import { ResultFiles } from './result-files.ts';
-
-/** A message of a conversation that a caller keeps, before its run has an id. */
-export type GivenMessage =
-  | ({ readonly role: 'User' } & GivenParts)
-  | { readonly role: 'Assistant'; readonly text: string; readonly calls: readonly GivenCall[] }
-  | { readonly role: 'Tool'; readonly callId: string; readonly toolName: string; readonly result: string };
-
-export interface GivenCall {
-  readonly callId: string;
-  readonly toolName: string;
-  readonly arguments: Json;
-}
 
 /** What a request says: what went before, the next message of the user, and what follows the agent's instructions. */
 export interface GivenInput {

@@ -6,8 +6,8 @@ import {
   newMessage,
 } from '../../engine/context/index.ts';
 import type { ModelJson } from '../../providers/models/model-provider.ts';
-import type { GivenInput, GivenMessage } from './chat-input.ts';
-import type { GivenFiles } from './given-parts.ts';
+import type { GivenInput } from './chat-input.ts';
+import type { GivenFiles, GivenMessage } from './given-parts.ts';
 
 export interface GivenMessageDeps {
   readonly files: GivenFiles;

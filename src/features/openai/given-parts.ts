@@ -1,5 +1,6 @@
 import { AcpError, type ErrorCode, invalidField } from '../../contract/errors.ts';
 import type { UploadedFile } from '../../contract/operation.ts';
+import type { Json } from '../../contract/schema.ts';
 import type { CallContext } from '../../core/context.ts';
 import type { AttachmentReference } from '../../engine/context/index.ts';
 
@@ -12,6 +13,18 @@ export type GivenFile =
 export interface GivenParts {
   readonly text: string;
   readonly files: readonly GivenFile[];
+}
+
+/** A message of a conversation that a caller keeps, before its run has an id. */
+export type GivenMessage =
+  | ({ readonly role: 'User' } & GivenParts)
+  | { readonly role: 'Assistant'; readonly text: string; readonly calls: readonly GivenCall[] }
+  | { readonly role: 'Tool'; readonly callId: string; readonly toolName: string; readonly result: string };
+
+export interface GivenCall {
+  readonly callId: string;
+  readonly toolName: string;
+  readonly arguments: Json;
 }
 
 const dataUrl = /^data:[^,]*?;base64,/i;

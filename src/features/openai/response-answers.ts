@@ -1,5 +1,5 @@
 import { AcpError, type ErrorCode } from '../../contract/errors.ts';
-import type { GivenMessage } from './chat-input.ts';
+import type { GivenMessage } from './given-parts.ts';
 import { callsOf } from './kept-items.ts';
 import type { RequestNames } from './request-names.ts';
 import type { GivenAnswer, ResponseInput } from './response-input.ts';

@@ -1,7 +1,8 @@
 import { AcpError, invalidField } from '../../contract/errors.ts';
 import type { Json } from '../../contract/schema.ts';
 import { parsedArguments } from '../../core/documents/json-depth.ts';
-import { type GivenInput, type GivenMessage, splitInput } from './chat-input.ts';
+import { type GivenInput, splitInput } from './chat-input.ts';
+import type { GivenMessage } from './given-parts.ts';
 import { fileOf, type GivenFile, type GivenParts } from './given-parts.ts';
 import type { IsKept } from './kept-items.ts';
 import { OpenCalls } from './open-calls.ts';

@@ -1,5 +1,4 @@
-import type { GivenMessage } from './chat-input.ts';
-import type { GivenFile, GivenParts } from './given-parts.ts';
+import type { GivenFile, GivenMessage, GivenParts } from './given-parts.ts';
 
 const follows = 'What it returned as files follows in the next message.';
 

@@ -27,11 +27,14 @@ const modern: ReadonlySet<number | null> = new Set([
   mcpCodes.unsupportedVersion,
 ]);
 const unknownToOld: ReadonlySet<number | null> = new Set([400, 404, 405]);
-// What servers of the handshake generation say of a method that they do not know, each after its library.
+// What servers of the handshake generation say of a method that they do not know, or before the handshake, each after its library;
+// those that pass on what another server says have numbers of their own. Every server of the other generation answers.
 const unknownMethod: ReadonlySet<number | null> = new Set([
   rpcCodes.methodNotFound,
   rpcCodes.invalidParams,
   rpcCodes.invalidRequest,
+  -32_000,
+  -32_001,
 ]);
 
 /**

@@ -35,6 +35,9 @@ test('MCP-34 what an old server answers chooses the handshake generation, and no
     http(405),
     rpc(-32000, 400),
     rpc(-32602, 200),
+    rpc(-32000),
+    rpc(-32001),
+    rpc(-32000, 200),
   ])
     assert.equal(
       versionOfFailure(failure)?.generation,
@@ -44,6 +47,7 @@ test('MCP-34 what an old server answers chooses the handshake generation, and no
   for (const status of [401, 403, 406, 429, 500, 502, 503])
     assert.equal(versionOfFailure(http(status)), null, String(status));
   for (const code of [-32020, -32021]) assert.equal(versionOfFailure(rpc(code, 400)), null);
+  for (const status of [401, 403, 429, 500, 503]) assert.equal(versionOfFailure(rpc(-32000, status)), null);
   assert.equal(versionOfFailure(rpc(-32603)), null);
   assert.equal(versionOfFailure(new McpFailure('no-answer')), null);
   assert.equal(versionOfFailure(new McpFailure('broken')), null);
