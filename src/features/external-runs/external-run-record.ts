@@ -3,6 +3,7 @@ import type { Statement } from '../../db/statement.ts';
 import { newMessage } from '../../engine/context/index.ts';
 import { addCosts, type CostMicros, costOf, type PriceList, publicCost } from '../../engine/pricing.ts';
 import {
+  conventionalProvider,
   encodePack,
   eventPayload,
   type LoggedEvent,
@@ -13,7 +14,7 @@ import {
 import { RunFailure, storedError } from '../../engine/run-failure.ts';
 import { addUsage, reportedUsage } from '../../engine/usage.ts';
 import type { ModelProviders, ModelUsage } from '../../providers/models/index.ts';
-import type { ExternalRun, ExternalTree } from './external-runs.rules.ts';
+import type { ExternalModelCall, ExternalRun, ExternalTree } from './external-runs.rules.ts';
 
 export interface ExternalRunRecordDeps {
   readonly journal: RunJournal;
@@ -27,6 +28,8 @@ export interface ExternalRunRecordDeps {
 export interface ExternalOwner extends RunAttribution {
   readonly ownerId: string | null;
 }
+
+type Priced = Pick<ReturnType<ModelProviders['list']>[number], 'name' | 'catalog'>;
 
 type TimedEvent = readonly [at: number, type: string, members: Readonly<Record<string, unknown>>];
 
@@ -49,21 +52,30 @@ const shortName = <T extends string | null>(text: T): T =>
 
 /** The rows, log and tool calls of runs that another program has executed, all of them closed. */
 export const createExternalRunRecord = ({ journal, prices, providers, recording, newId }: ExternalRunRecordDeps) => {
-  /** Without a provider of that name the first one that has a price for the model. */
-  const priceOf = (provider: string | null, model: string) => {
+  /** Those that have the name that was sent, as their own or as that of the conventions, before all others. */
+  const pricedBy = (provider: string | null): readonly Priced[] => {
     const listed = [...providers.list()].sort((a, b) => (a.name < b.name ? -1 : 1));
-    const named = listed.filter(({ name }) => name === provider);
-    for (const { name, catalog } of [...named, ...listed]) {
-      const price = prices.pricesOf(name, model, catalog.find((entry) => entry.name === model) ?? null);
-      if (price.input !== null || price.output !== null) return price;
-    }
-    return prices.pricesOf(provider ?? '', model, null);
+    const named = listed.filter((one) => one.name === provider || conventionalProvider(one) === provider);
+    // One that is not set up here may have prices, too.
+    const configured = provider === null ? [] : [{ name: provider, catalog: [] }];
+    return [...named, ...configured, ...listed];
+  };
+
+  /** Without a provider of that name the first one that has a price for the model; that which was asked for if the answer's has none. */
+  const priceOf = ({ provider, model, requestedModel }: ExternalModelCall) => {
+    const models = [...new Set([model ?? '', requestedModel ?? ''])];
+    for (const { name, catalog } of pricedBy(provider))
+      for (const one of models) {
+        const price = prices.pricesOf(name, one, catalog.find((entry) => entry.name === one) ?? null);
+        if (price.input !== null || price.output !== null) return price;
+      }
+    return prices.pricesOf(provider ?? '', model ?? '', null);
   };
 
   const costsOf = ({ calls }: ExternalRun): CostMicros | null => {
     const reported = calls.filter(({ usage }) => usage.totalTokens !== null);
     return reported
-      .map(({ provider, model, usage }) => costOf(usage, priceOf(provider, model ?? '')))
+      .map((call) => costOf(call.usage, priceOf(call)))
       .reduce<CostMicros | null>((sum, cost) => (sum === null ? cost : addCosts(sum, cost)), null);
   };
 

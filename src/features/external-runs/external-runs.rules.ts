@@ -10,6 +10,7 @@ import {
   modelOf,
   outputTextOf,
   providerOf,
+  requestedModelOf,
   roleOf,
   toolCallOf,
   unnamedError,
@@ -21,6 +22,8 @@ import type { ReceivedSpan } from './received-spans.ts';
 export interface ExternalModelCall {
   readonly provider: string | null;
   readonly model: string | null;
+  /** What was asked for: an answer names the version of it, such as by a date. */
+  readonly requestedModel: string | null;
   readonly usage: ModelUsage;
 }
 
@@ -126,6 +129,7 @@ const openRun = (tenantId: string, span: ReceivedSpan, parent: MutableRun | null
 const modelCallOf = ({ attributes }: ReceivedSpan): ExternalModelCall => ({
   provider: providerOf(attributes),
   model: modelOf(attributes),
+  requestedModel: requestedModelOf(attributes),
   usage: usageOf(attributes),
 });
 
@@ -199,7 +203,7 @@ const createAssembly = (tenantId: string, root: ReceivedSpan) => {
 };
 
 /**
- * What the spans of one part of a trace say of agents. Each `invoke_agent` is a run, one inside another its child. Calls of
+ * What the spans of one part of a trace say of agents. Each `invoke_agent` or `invoke_workflow` is a run, one inside another its child. Calls of
  * models and tools belong to the nearest agent above them; those without one are a run of the root. Tokens count once, where
  * two libraries tell of one call or an agent sums up what it called. Empty: nothing here is about an agent or a model.
  */
