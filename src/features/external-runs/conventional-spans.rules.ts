@@ -8,6 +8,7 @@ import {
   exclusiveCounts,
   factNames,
   kindsOfSpan,
+  modelWithProvider,
   namedBySpan,
   placeholder,
   providerNames,
@@ -82,8 +83,8 @@ const operationOf = (span: Pick<RawSpan, 'name' | 'attributes'>): readonly [kind
 };
 
 const addFacts = (attributes: Names, operation: string): void => {
-  for (const of of ['', operation])
-    for (const [name, others] of Object.entries(factNames[of] ?? {})) {
+  for (const owner of ['', operation])
+    for (const [name, others] of Object.entries(factNames[owner] ?? {})) {
       if (stands(attributes[name])) continue;
       const value = firstOf(attributes, others);
       if (value !== undefined) attributes[name] = value;
@@ -102,9 +103,12 @@ const addUsage = (attributes: Names): void => {
   }
 };
 
+const isCount = (value: AttributeValue | undefined): value is number =>
+  typeof value === 'number' && Number.isInteger(value) && value >= 0;
+
 const countIn = (attributes: Attributes, name: string): number => {
   const count = attributes[name];
-  return typeof count === 'number' && Number.isInteger(count) && count > 0 ? count : 0;
+  return isCount(count) ? count : 0;
 };
 
 const cachedIn = (attributes: Attributes): number =>
@@ -135,13 +139,22 @@ const partsBeside = (attributes: Attributes, scope: string): readonly [input: bo
 /** Tokens from the cache are tokens of the input, and those of thinking tokens of the output, here as in the conventions. */
 const addParts = (attributes: Names, scope: string): void => {
   const [input, output] = partsBeside(attributes, scope);
-  if (input && typeof attributes[inputTokens] === 'number')
+  if (input && isCount(attributes[inputTokens]))
     attributes[inputTokens] = countIn(attributes, inputTokens) + cachedIn(attributes);
-  if (output && typeof attributes[outputTokens] === 'number')
+  if (output && isCount(attributes[outputTokens]))
     attributes[outputTokens] = countIn(attributes, outputTokens) + countIn(attributes, reasoning);
 };
 
 const nameProvider = (attributes: Names): void => {
+  const [, prefix, model] = /^([^/]+)\/(.+)$/.exec(String(attributes[modelWithProvider] ?? '')) ?? [];
+  if (
+    prefix !== undefined &&
+    model !== undefined &&
+    attributes['gen_ai.request.model'] === attributes[modelWithProvider]
+  ) {
+    attributes['gen_ai.request.model'] = model;
+    if (!stands(attributes['gen_ai.provider.name'])) attributes['gen_ai.provider.name'] = prefix;
+  }
   const provider = attributes['gen_ai.provider.name'];
   if (typeof provider !== 'string') return;
   const name = provider.replace(apiOfProvider, '');
@@ -149,14 +162,15 @@ const nameProvider = (attributes: Names): void => {
   attributes['gen_ai.provider.name'] = Object.hasOwn(providerNames, known) ? (providerNames[known] ?? name) : name;
 };
 
-const addContent = (attributes: Names, of: 'model' | 'agent'): void => {
-  for (const [name, { role, texts, numbered, verbatim: whole }] of Object.entries(contentNames[of])) {
+const addContent = (attributes: Names, owner: 'model' | 'agent'): void => {
+  for (const [name, { role, texts, numbered, verbatim: whole }] of Object.entries(contentNames[owner])) {
     if (stands(attributes[name])) continue;
-    const found =
-      numbered.map((list) => numberedMessages(attributes, list, role)).find((one) => one !== null) ??
-      texts.map((text) => messagesFrom(attributes[text], role)).find((one) => one !== null) ??
-      (whole === undefined ? null : verbatim(attributes[whole], role));
-    if (found !== null) attributes[name] = found;
+    const forms = [
+      ...(whole ?? []).map((text) => () => verbatim(attributes[text], role)),
+      ...numbered.map((list) => () => numberedMessages(attributes, list, role)),
+      ...texts.map((text) => () => messagesFrom(attributes[text], role)),
+    ];
+    for (const form of forms) attributes[name] ??= form();
   }
 };
 

@@ -1,9 +1,9 @@
 import type { RunAttribution } from '../../core/caller/attribution.ts';
 import type { Statement } from '../../db/statement.ts';
 import { newMessage } from '../../engine/context/index.ts';
-import { addCosts, type CostMicros, costOf, type PriceList, publicCost } from '../../engine/pricing.ts';
+import { addCosts, type CostMicros, costOf, type PriceList, publicCost, unknownPrices } from '../../engine/pricing.ts';
 import {
-  conventionalProvider,
+  createElsewherePrices,
   encodePack,
   eventPayload,
   type LoggedEvent,
@@ -29,8 +29,6 @@ export interface ExternalOwner extends RunAttribution {
   readonly ownerId: string | null;
 }
 
-type Priced = Pick<ReturnType<ModelProviders['list']>[number], 'name' | 'catalog'>;
-
 type TimedEvent = readonly [at: number, type: string, members: Readonly<Record<string, unknown>>];
 
 const noUsage: ModelUsage = {
@@ -52,24 +50,11 @@ const shortName = <T extends string | null>(text: T): T =>
 
 /** The rows, log and tool calls of runs that another program has executed, all of them closed. */
 export const createExternalRunRecord = ({ journal, prices, providers, recording, newId }: ExternalRunRecordDeps) => {
-  /** Those that have the name that was sent, as their own or as that of the conventions, before all others. */
-  const pricedBy = (provider: string | null): readonly Priced[] => {
-    const listed = [...providers.list()].sort((a, b) => (a.name < b.name ? -1 : 1));
-    const named = listed.filter((one) => one.name === provider || conventionalProvider(one) === provider);
-    // One that is not set up here may have prices, too.
-    const configured = provider === null ? [] : [{ name: provider, catalog: [] }];
-    return [...named, ...configured, ...listed];
-  };
-
-  /** Without a provider of that name the first one that has a price for the model; that which was asked for if the answer's has none. */
-  const priceOf = ({ provider, model, requestedModel }: ExternalModelCall) => {
-    const models = [...new Set([model ?? '', requestedModel ?? ''])];
-    for (const { name, catalog } of pricedBy(provider))
-      for (const one of models) {
-        const price = prices.pricesOf(name, one, catalog.find((entry) => entry.name === one) ?? null);
-        if (price.input !== null || price.output !== null) return price;
-      }
-    return prices.pricesOf(provider ?? '', model ?? '', null);
+  const pricesElsewhere = createElsewherePrices(prices, providers);
+  const priceOf = ({ provider, model, requestedModel, isEmbedding }: ExternalModelCall) => {
+    const price = pricesElsewhere(provider, [model, requestedModel]) ?? unknownPrices;
+    // Nothing is written by a model that makes embeddings.
+    return isEmbedding ? { ...price, output: price.output ?? 0 } : price;
   };
 
   const costsOf = ({ calls }: ExternalRun): CostMicros | null => {

@@ -7,6 +7,7 @@ import {
   errorTypeOf,
   finishReasonOf,
   inputTextOf,
+  isEmbedding,
   modelOf,
   outputTextOf,
   providerOf,
@@ -24,6 +25,7 @@ export interface ExternalModelCall {
   readonly model: string | null;
   /** What was asked for: an answer names the version of it, such as by a date. */
   readonly requestedModel: string | null;
+  readonly isEmbedding: boolean;
   readonly usage: ModelUsage;
 }
 
@@ -130,6 +132,7 @@ const modelCallOf = ({ attributes }: ReceivedSpan): ExternalModelCall => ({
   provider: providerOf(attributes),
   model: modelOf(attributes),
   requestedModel: requestedModelOf(attributes),
+  isEmbedding: isEmbedding(attributes),
   usage: usageOf(attributes),
 });
 

@@ -50,6 +50,7 @@ export const agentNameOf = (attributes: Attributes): string | null =>
   first(attributes, ['gen_ai.agent.name', 'gen_ai.agent.id', 'gen_ai.workflow.name']);
 export const providerOf = (attributes: Attributes): string | null =>
   first(attributes, ['gen_ai.provider.name', 'gen_ai.system']);
+export const isEmbedding = (attributes: Attributes): boolean => attributes['gen_ai.operation.name'] === 'embeddings';
 export const requestedModelOf = (attributes: Attributes): string | null => first(attributes, ['gen_ai.request.model']);
 /** What answered, else what was asked. */
 export const modelOf = (attributes: Attributes): string | null =>
@@ -71,7 +72,8 @@ const partOf = (part: number | null, whole: number | null): number | null =>
 /** Counts that were not reported, or that cannot be, are null. */
 export const usageOf = (attributes: Attributes): ModelUsage => {
   const inputTokens = countOf(attributes, ['gen_ai.usage.input_tokens', 'gen_ai.usage.prompt_tokens']);
-  const outputTokens = countOf(attributes, ['gen_ai.usage.output_tokens', 'gen_ai.usage.completion_tokens']);
+  const written = countOf(attributes, ['gen_ai.usage.output_tokens', 'gen_ai.usage.completion_tokens']);
+  const outputTokens = written ?? (isEmbedding(attributes) && inputTokens !== null ? 0 : null);
   const isUnreported = inputTokens === null && outputTokens === null;
   return {
     inputTokens,

@@ -73,12 +73,18 @@ const messagesIn = (value: unknown, role: string, depth: number): readonly Said[
   if (isRecord(value['kwargs']) && value['lc'] === 1) return spoken(classOf(value), textOf(value['kwargs']['content']));
   if (typeof value['role'] === 'string') return spoken(value['role'], textOf(value['content'] ?? value['parts'] ?? ''));
   for (const name of wrappers) if (value[name] !== undefined) return messagesIn(value[name], role, depth + 1);
-  return messagesIn(textOf(value), role, depth + 1);
+  if ('text' in value || 'type' in value) return spoken(role, textOf(value));
+  // What an agent was given or has answered may have a shape of its own.
+  return Object.keys(value).length === 0 ? [] : spoken(role, JSON.stringify(value));
 };
+
+/** JSON that some libraries cut at a length is no text that anybody has said. */
+const isCutOff = (value: unknown): boolean =>
+  typeof value === 'string' && /^(?:\{"|\[\{"|\[\[)/.test(value) && typeof parsed(value) === 'string';
 
 /** `role` is that of text without one. Null: nothing was said here. */
 export const messagesFrom = (value: AttributeValue | undefined, role: string): string | null =>
-  listed(messagesIn(parsed(value), role, 0));
+  isCutOff(value) ? null : listed(messagesIn(parsed(value), role, 0));
 
 /** A value that was the whole answer, whatever it looks like. */
 export const verbatim = (value: AttributeValue | undefined, role: string): string | null =>

@@ -50,6 +50,17 @@ export const kindsOfSpan: readonly {
     attribute: 'langsmith.span.kind',
     operations: { llm: 'chat', embedding: 'embeddings', tool: 'execute_tool' },
   },
+  {
+    // Genkit
+    attribute: 'genkit:metadata:subtype',
+    operations: {
+      flow: 'invoke_workflow',
+      agent: 'invoke_agent',
+      model: 'chat',
+      embedder: 'embeddings',
+      tool: 'execute_tool',
+    },
+  },
 ];
 
 /** Operations whose spans are named after what they are, where nothing else names it. */
@@ -107,13 +118,20 @@ export const factNames: Readonly<Record<string, Readonly<Record<string, readonly
       ...['llm.token_count.completion_details.reasoning', 'ai.usage.reasoningTokens'],
     ],
   },
-  invoke_agent: { 'gen_ai.agent.name': ['agent.name', 'ai.telemetry.functionId', 'traceloop.entity.name'] },
-  invoke_workflow: { 'gen_ai.workflow.name': ['traceloop.entity.name'] },
+  invoke_agent: {
+    'gen_ai.agent.name': ['agent.name', 'ai.telemetry.functionId', 'traceloop.entity.name', 'genkit:name'],
+  },
+  invoke_workflow: { 'gen_ai.workflow.name': ['traceloop.entity.name', 'genkit:name'] },
+  chat: { 'gen_ai.request.model': ['genkit:name'] },
+  embeddings: { 'gen_ai.request.model': ['genkit:name'] },
   execute_tool: {
-    'gen_ai.tool.name': ['tool.name', 'ai.toolCall.name', 'traceloop.entity.name'],
+    'gen_ai.tool.name': ['tool.name', 'ai.toolCall.name', 'traceloop.entity.name', 'genkit:name'],
     'gen_ai.tool.call.id': ['ai.toolCall.id', 'tool_call.id', 'tool.id'],
   },
 };
+
+/** Where a model is named with its provider before it, `openai/gpt-5`. */
+export const modelWithProvider = 'genkit:name';
 
 /** Where the counts of a call are members of a JSON text. */
 export const usageTexts: readonly {
@@ -138,6 +156,17 @@ export const usageTexts: readonly {
       'gen_ai.usage.cache_creation.input_tokens': ['cache_creation_input_tokens', 'input_cache_creation'],
       'gen_ai.usage.reasoning.output_tokens': ['output_reasoning_tokens', 'output_reasoning'],
       'gen_ai.usage.total_tokens': ['total', 'total_tokens', 'totalTokens'],
+    },
+  },
+  {
+    attribute: 'genkit:output',
+    within: 'usage',
+    members: {
+      'gen_ai.usage.input_tokens': ['inputTokens'],
+      'gen_ai.usage.output_tokens': ['outputTokens'],
+      'gen_ai.usage.cache_read.input_tokens': ['cachedContentTokens'],
+      'gen_ai.usage.reasoning.output_tokens': ['thoughtsTokens'],
+      'gen_ai.usage.total_tokens': ['totalTokens'],
     },
   },
   {
@@ -190,7 +219,7 @@ interface ContentNames {
   readonly texts: readonly string[];
   readonly numbered: readonly string[];
   /** Its value is the text, also where it is JSON. */
-  readonly verbatim?: string;
+  readonly verbatim?: readonly string[];
 }
 
 /** Where a span has what was said: as JSON or text, and as an attribute for each message, `<name>.<number>.<member>`. */
@@ -200,31 +229,37 @@ export const contentNames: Readonly<Record<'model' | 'agent', Readonly<Record<st
       role: 'user',
       texts: [
         ...['ai.prompt.messages', 'langfuse.observation.input', 'gen_ai.prompt', 'gcp.vertex.agent.llm_request'],
-        'input.value',
+        ...['genkit:input', 'input.value'],
       ],
       numbered: ['llm.input_messages', 'gen_ai.prompt'],
     },
     'gen_ai.output.messages': {
       role: 'assistant',
       texts: [
-        ...['ai.response.text', 'langfuse.observation.output', 'gen_ai.completion', 'gcp.vertex.agent.llm_response'],
-        'output.value',
+        ...['langfuse.observation.output', 'gen_ai.completion', 'gcp.vertex.agent.llm_response'],
+        ...['genkit:output', 'output.value'],
       ],
       numbered: ['llm.output_messages', 'gen_ai.completion'],
-      verbatim: 'ai.response.object',
+      verbatim: ['ai.response.text', 'ai.response.object'],
     },
   },
   agent: {
     'gen_ai.input.messages': {
       role: 'user',
-      texts: ['ai.prompt', 'langfuse.observation.input', 'mastra.agent_run.input', 'input.value'],
+      texts: ['ai.prompt', 'langfuse.observation.input', 'mastra.agent_run.input', 'genkit:input', 'input.value'],
       numbered: [],
     },
     'gen_ai.output.messages': {
       role: 'assistant',
-      texts: ['ai.response.text', 'langfuse.observation.output', 'mastra.agent_run.output', 'output.value'],
+      texts: [
+        'ai.response.text',
+        'langfuse.observation.output',
+        'mastra.agent_run.output',
+        'genkit:output',
+        'output.value',
+      ],
       numbered: [],
-      verbatim: 'ai.response.object',
+      verbatim: ['ai.response.text', 'ai.response.object'],
     },
   },
 };
@@ -233,7 +268,7 @@ export const contentNames: Readonly<Record<'model' | 'agent', Readonly<Record<st
 export const toolContent: Readonly<Record<string, readonly string[]>> = {
   'gen_ai.tool.call.arguments': [
     ...['ai.toolCall.args', 'gcp.vertex.agent.tool_call_args', 'traceloop.entity.input', 'langfuse.observation.input'],
-    ...['gen_ai.tool.input', 'gen_ai.prompt', 'input.value'],
+    ...['gen_ai.tool.input', 'gen_ai.prompt', 'genkit:input', 'input.value'],
   ],
   'gen_ai.tool.call.result': [
     ...[
@@ -242,6 +277,6 @@ export const toolContent: Readonly<Record<string, readonly string[]>> = {
       'traceloop.entity.output',
       'langfuse.observation.output',
     ],
-    ...['gen_ai.tool.output', 'gen_ai.completion', 'output.value'],
+    ...['gen_ai.tool.output', 'gen_ai.completion', 'genkit:output', 'output.value'],
   ],
 };
