@@ -1,4 +1,5 @@
 import { isRecord } from '../../contract/record.ts';
+import { parsedJson } from '../../core/documents/json-depth.ts';
 import type { Attributes, AttributeValue } from './received-spans.ts';
 
 /*
@@ -31,16 +32,9 @@ const spoken = (role: string, text: string): readonly Said[] => (text === '' ? [
 
 const listed = (said: readonly Said[]): string | null => (said.length === 0 ? null : JSON.stringify(said));
 
-/** JSON where it is some; a text is its own value. */
-export const parsed = (value: unknown): unknown => {
-  if (typeof value !== 'string' || !/^\s*[[{"]/.test(value)) return value;
-  try {
-    return JSON.parse(value) as unknown;
-  } catch {
-    // A sentence may begin like JSON, and content is cut off by some libraries.
-    return value;
-  }
-};
+/** JSON where it is some; a sentence that begins like JSON, and JSON that a library has cut off, are texts. */
+export const parsed = (value: unknown): unknown =>
+  typeof value === 'string' && /^\s*[[{"]/.test(value) ? (parsedJson(value) ?? value) : value;
 
 const textOf = (content: unknown): string => {
   if (typeof content === 'string') return content;
