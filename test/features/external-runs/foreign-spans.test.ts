@@ -193,3 +193,38 @@ overHttp('the binary encoding tells of exceptions and of the library as well', a
   );
   assert.doesNotMatch(await app.store.text(), /Zanzibar/);
 });
+
+overHttp('a total says whether parts of the tokens are in the counts or beside them', async (open) => {
+  const app = await openTraces(open);
+  const begin = app.clock.now() - 2000;
+  const told = (name: string, input: number, output: number, total: number) =>
+    call(begin, {
+      ...{ 'gen_ai.operation.name': 'invoke_agent', 'gen_ai.agent.name': name, 'gen_ai.usage.total_tokens': total },
+      ...{ 'gen_ai.usage.input_tokens': input, 'gen_ai.usage.output_tokens': output },
+      ...{ 'gen_ai.usage.cache_read.input_tokens': 400, 'gen_ai.usage.reasoning.output_tokens': 20 },
+    });
+  const listed = (name: string, details: object) =>
+    call(begin, {
+      ...{ 'langfuse.observation.type': 'agent', 'agent.name': name },
+      'langfuse.observation.usage_details': JSON.stringify(details),
+    });
+  const parts = { input_cached_tokens: 400, output_reasoning_tokens: 20 };
+  await accept(app, [
+    told('inside', 1000, 50, 1050),
+    told('cacheBeside', 600, 50, 1050),
+    told('thoughtBeside', 1000, 30, 1050),
+    told('bothBeside', 600, 30, 1050),
+    told('neither', 1000, 50, 7777),
+    listed('listed', { input: 600, output: 30, ...parts }),
+    listed('listedInside', { input: 1000, output: 50, total: 1050, ...parts }),
+    listed('impossible', { input: -1, output: 50, ...parts }),
+  ]);
+  const tokens = Object.fromEntries(
+    (await settled(app, 8)).map(({ agentName, usage }) => [agentName, [usage?.inputTokens, usage?.outputTokens]]),
+  );
+  const whole = [1000, 50];
+  assert.deepEqual(tokens, {
+    ...{ inside: whole, cacheBeside: whole, thoughtBeside: whole, bothBeside: whole, neither: whole },
+    ...{ listed: whole, listedInside: whole, impossible: [null, 70] },
+  });
+});
