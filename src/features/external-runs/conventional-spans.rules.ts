@@ -212,7 +212,9 @@ const conventional = (span: RawSpan): Names => {
   addError(attributes, span);
   addFacts(attributes, operation ?? '');
   nameProvider(attributes);
-  if (operation === null) return attributes;
+  // LangChain's parts are workflows to OpenLLMetry, each of them, and have no names.
+  const isNameless = operation === 'invoke_workflow' && !stands(attributes['gen_ai.workflow.name']);
+  if (operation === null || isNameless) return attributes;
   attributes[operationName] = operation;
   const own = namedBySpan.find((one) => one.kind === kind && one.operation === operation);
   if (own !== undefined && !stands(attributes[own.as])) attributes[own.as] = span.name;

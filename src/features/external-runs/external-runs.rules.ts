@@ -13,6 +13,7 @@ import {
   providerOf,
   requestedModelOf,
   roleOf,
+  type SpanRole,
   toolCallOf,
   unnamedError,
   usageOf,
@@ -154,6 +155,9 @@ interface Place {
   readonly isCounted: boolean;
 }
 
+/** A workflow is a run of its own as an agent is, where there is one in it or a call of a model. */
+const isAgentLike = (role: SpanRole): boolean => role === 'Agent' || role === 'Workflow';
+
 const nowhere: Place = { run: null, tree: null, isCounted: false };
 
 /** Runs of one part as its spans are gone through from above; what has no agent above it is a run of the root. */
@@ -175,7 +179,7 @@ const createAssembly = (tenantId: string, root: ReceivedSpan) => {
     trees,
     placeOf(span: ReceivedSpan, around: Place): Place {
       const role = roleOf(span);
-      if (role === 'Agent' && (around.run?.depth ?? -1) < maxDepth) return open(span, around);
+      if (isAgentLike(role) && (around.run?.depth ?? -1) < maxDepth) return open(span, around);
       if (role === 'Other' || around.run !== null) return around;
       ofRoot ??= open(root, nowhere);
       return ofRoot;
@@ -227,7 +231,7 @@ export const assembleRuns = (
     const isCounted = role === 'ModelCall' ? assembly.addCall(span, place) : place.isCounted;
     if (role === 'Tool') assembly.addTool(span, place);
     for (const child of children.get(span.spanId) ?? []) walk(child, { ...place, isCounted });
-    if (role === 'Agent') assembly.addOwnUse(span, place);
+    if (isAgentLike(role)) assembly.addOwnUse(span, place);
   };
   walk(root, nowhere);
   return assembly.trees.map((runs) => ({ traceId: root.traceId, serviceName: root.serviceName, runs }));

@@ -7,11 +7,11 @@ import type { Attributes, AttributeValue, ReceivedSpan } from './received-spans.
  * names said, which many libraries still send (`gen_ai.system`, `gen_ai.usage.prompt_tokens`).
  */
 
-export type SpanRole = 'Agent' | 'ModelCall' | 'Tool' | 'Other';
+export type SpanRole = 'Agent' | 'Workflow' | 'ModelCall' | 'Tool' | 'Other';
 
 const roles: Readonly<Record<string, SpanRole>> = {
   invoke_agent: 'Agent',
-  invoke_workflow: 'Agent',
+  invoke_workflow: 'Workflow',
   chat: 'ModelCall',
   text_completion: 'ModelCall',
   generate_content: 'ModelCall',

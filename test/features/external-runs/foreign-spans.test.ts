@@ -228,3 +228,25 @@ overHttp('a total says whether parts of the tokens are in the counts or beside t
     ...{ listed: whole, listedInside: whole, impossible: [null, 70] },
   });
 });
+
+overHttp('a workflow is a run where it has a name, and an agent or a call of a model in it', async (open) => {
+  const app = await openTraces(open);
+  const begin = app.clock.now() - 2000;
+  const workflow = { 'traceloop.span.kind': 'workflow', 'gen_ai.operation.name': 'workflow' };
+  const named = { 'gen_ai.operation.name': 'invoke_workflow', 'gen_ai.workflow.name': 'trip' };
+  const model = { 'gen_ai.operation.name': 'chat', 'gen_ai.request.model': 'gpt-x' };
+  const below = (top: ReturnType<typeof call>, attributes: Readonly<Record<string, string>>) =>
+    span({ traceId: top.traceId, parent: top, begin, from: 10, to: 20, attributes });
+  const trip = call(begin, named);
+  const part = call(begin, { ...workflow, 'traceloop.workflow.name': 'RunnableSequence' });
+  await accept(app, [
+    ...[trip, below(trip, model)],
+    ...[part, below(part, { ...model, 'gen_ai.request.model': 'gpt-y' })],
+    ...[call(begin, named), call(begin, { ...workflow, 'traceloop.workflow.name': 'RunnableLambda' })],
+  ]);
+  const runs = await settled(app, 2);
+  assert.deepEqual(runs.map(({ agentName, modelId }) => `${agentName} ${modelId}`).sort(), [
+    'planner-service gpt-y',
+    'trip gpt-x',
+  ]);
+});
