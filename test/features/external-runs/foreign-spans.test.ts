@@ -239,9 +239,10 @@ overHttp('a workflow is a run where it has a name, and an agent or a call of a m
     span({ traceId: top.traceId, parent: top, begin, from: 10, to: 20, attributes });
   const trip = call(begin, named);
   const part = call(begin, { ...workflow, 'traceloop.workflow.name': 'RunnableSequence' });
+  const inner = below(part, { ...workflow, 'traceloop.workflow.name': 'RunnableLambda' });
   await accept(app, [
     ...[trip, below(trip, model)],
-    ...[part, below(part, { ...model, 'gen_ai.request.model': 'gpt-y' })],
+    ...[part, inner, below(inner, { ...model, 'gen_ai.request.model': 'gpt-y' })],
     ...[call(begin, named), call(begin, { ...workflow, 'traceloop.workflow.name': 'RunnableLambda' })],
   ]);
   const runs = await settled(app, 2);
