@@ -25,11 +25,13 @@ export interface ConfiguredPrice {
 
 export interface PriceList {
   readonly currency: string | null;
+  /** Those that prices are configured for. */
+  readonly providers: readonly string[];
   /** The catalog's prices when it has an input or output price, else the configured ones; never mixed. */
   pricesOf(provider: string, model: string, catalog: ModelCatalogEntry | null): UnitPrices;
 }
 
-const unknownPrices: UnitPrices = { input: null, output: null, cachedInput: null, source: 'Unknown' };
+export const unknownPrices: UnitPrices = { input: null, output: null, cachedInput: null, source: 'Unknown' };
 
 const micros = (price: number | null | undefined): number | null =>
   price === null || price === undefined ? null : Math.round(price * 1_000_000);
@@ -47,6 +49,7 @@ export const createPriceList = (
   configured: Readonly<Record<string, Readonly<Record<string, ConfiguredPrice>>>>,
 ): PriceList => ({
   currency,
+  providers: Object.keys(configured),
   pricesOf(provider, model, catalog) {
     if (catalog !== null && (catalog.inputCostPerMillionTokens !== null || catalog.outputCostPerMillionTokens !== null))
       return withoutOutput(

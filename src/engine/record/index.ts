@@ -1,4 +1,5 @@
 /** What is recorded of a run: log, rows, spans and metrics. */
+export { createElsewherePrices } from './elsewhere-prices.ts';
 export { decodePack, encodePack, type LoggedEvent, toFrame } from './event-pack.ts';
 export { conventionalFinish, conventionalProvider, failedFinish } from './genai-convention.ts';
 export {

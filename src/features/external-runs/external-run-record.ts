@@ -1,8 +1,9 @@
 import type { RunAttribution } from '../../core/caller/attribution.ts';
 import type { Statement } from '../../db/statement.ts';
 import { newMessage } from '../../engine/context/index.ts';
-import { addCosts, type CostMicros, costOf, type PriceList, publicCost } from '../../engine/pricing.ts';
+import { addCosts, type CostMicros, costOf, type PriceList, publicCost, unknownPrices } from '../../engine/pricing.ts';
 import {
+  createElsewherePrices,
   encodePack,
   eventPayload,
   type LoggedEvent,
@@ -13,7 +14,7 @@ import {
 import { RunFailure, storedError } from '../../engine/run-failure.ts';
 import { addUsage, reportedUsage } from '../../engine/usage.ts';
 import type { ModelProviders, ModelUsage } from '../../providers/models/index.ts';
-import type { ExternalRun, ExternalTree } from './external-runs.rules.ts';
+import type { ExternalModelCall, ExternalRun, ExternalTree } from './external-runs.rules.ts';
 
 export interface ExternalRunRecordDeps {
   readonly journal: RunJournal;
@@ -49,21 +50,17 @@ const shortName = <T extends string | null>(text: T): T =>
 
 /** The rows, log and tool calls of runs that another program has executed, all of them closed. */
 export const createExternalRunRecord = ({ journal, prices, providers, recording, newId }: ExternalRunRecordDeps) => {
-  /** Without a provider of that name the first one that has a price for the model. */
-  const priceOf = (provider: string | null, model: string) => {
-    const listed = [...providers.list()].sort((a, b) => (a.name < b.name ? -1 : 1));
-    const named = listed.filter(({ name }) => name === provider);
-    for (const { name, catalog } of [...named, ...listed]) {
-      const price = prices.pricesOf(name, model, catalog.find((entry) => entry.name === model) ?? null);
-      if (price.input !== null || price.output !== null) return price;
-    }
-    return prices.pricesOf(provider ?? '', model, null);
+  const pricesElsewhere = createElsewherePrices(prices, providers);
+  const priceOf = ({ provider, model, requestedModel, isEmbedding }: ExternalModelCall) => {
+    const price = pricesElsewhere(provider, [model, requestedModel]) ?? unknownPrices;
+    // Nothing is written by a model that makes embeddings.
+    return isEmbedding ? { ...price, output: price.output ?? 0 } : price;
   };
 
   const costsOf = ({ calls }: ExternalRun): CostMicros | null => {
     const reported = calls.filter(({ usage }) => usage.totalTokens !== null);
     return reported
-      .map(({ provider, model, usage }) => costOf(usage, priceOf(provider, model ?? '')))
+      .map((call) => costOf(call.usage, priceOf(call)))
       .reduce<CostMicros | null>((sum, cost) => (sum === null ? cost : addCosts(sum, cost)), null);
   };
 

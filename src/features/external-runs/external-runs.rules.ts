@@ -7,10 +7,13 @@ import {
   errorTypeOf,
   finishReasonOf,
   inputTextOf,
+  isEmbedding,
   modelOf,
   outputTextOf,
   providerOf,
+  requestedModelOf,
   roleOf,
+  type SpanRole,
   toolCallOf,
   unnamedError,
   usageOf,
@@ -21,6 +24,9 @@ import type { ReceivedSpan } from './received-spans.ts';
 export interface ExternalModelCall {
   readonly provider: string | null;
   readonly model: string | null;
+  /** What was asked for: an answer names the version of it, such as by a date. */
+  readonly requestedModel: string | null;
+  readonly isEmbedding: boolean;
   readonly usage: ModelUsage;
 }
 
@@ -126,6 +132,8 @@ const openRun = (tenantId: string, span: ReceivedSpan, parent: MutableRun | null
 const modelCallOf = ({ attributes }: ReceivedSpan): ExternalModelCall => ({
   provider: providerOf(attributes),
   model: modelOf(attributes),
+  requestedModel: requestedModelOf(attributes),
+  isEmbedding: isEmbedding(attributes),
   usage: usageOf(attributes),
 });
 
@@ -146,6 +154,9 @@ interface Place {
   /** A call of a model above has told the tokens. */
   readonly isCounted: boolean;
 }
+
+/** A workflow is a run of its own as an agent is, where there is one in it or a call of a model. */
+const isAgentLike = (role: SpanRole): boolean => role === 'Agent' || role === 'Workflow';
 
 const nowhere: Place = { run: null, tree: null, isCounted: false };
 
@@ -168,7 +179,7 @@ const createAssembly = (tenantId: string, root: ReceivedSpan) => {
     trees,
     placeOf(span: ReceivedSpan, around: Place): Place {
       const role = roleOf(span);
-      if (role === 'Agent' && (around.run?.depth ?? -1) < maxDepth) return open(span, around);
+      if (isAgentLike(role) && (around.run?.depth ?? -1) < maxDepth) return open(span, around);
       if (role === 'Other' || around.run !== null) return around;
       ofRoot ??= open(root, nowhere);
       return ofRoot;
@@ -199,7 +210,7 @@ const createAssembly = (tenantId: string, root: ReceivedSpan) => {
 };
 
 /**
- * What the spans of one part of a trace say of agents. Each `invoke_agent` is a run, one inside another its child. Calls of
+ * What the spans of one part of a trace say of agents. Each `invoke_agent` or `invoke_workflow` is a run, one inside another its child. Calls of
  * models and tools belong to the nearest agent above them; those without one are a run of the root. Tokens count once, where
  * two libraries tell of one call or an agent sums up what it called. Empty: nothing here is about an agent or a model.
  */
@@ -220,7 +231,7 @@ export const assembleRuns = (
     const isCounted = role === 'ModelCall' ? assembly.addCall(span, place) : place.isCounted;
     if (role === 'Tool') assembly.addTool(span, place);
     for (const child of children.get(span.spanId) ?? []) walk(child, { ...place, isCounted });
-    if (role === 'Agent') assembly.addOwnUse(span, place);
+    if (isAgentLike(role)) assembly.addOwnUse(span, place);
   };
   walk(root, nowhere);
   return assembly.trees.map((runs) => ({ traceId: root.traceId, serviceName: root.serviceName, runs }));

@@ -7,10 +7,11 @@ import type { Attributes, AttributeValue, ReceivedSpan } from './received-spans.
  * names said, which many libraries still send (`gen_ai.system`, `gen_ai.usage.prompt_tokens`).
  */
 
-export type SpanRole = 'Agent' | 'ModelCall' | 'Tool' | 'Other';
+export type SpanRole = 'Agent' | 'Workflow' | 'ModelCall' | 'Tool' | 'Other';
 
 const roles: Readonly<Record<string, SpanRole>> = {
   invoke_agent: 'Agent',
+  invoke_workflow: 'Workflow',
   chat: 'ModelCall',
   text_completion: 'ModelCall',
   generate_content: 'ModelCall',
@@ -46,9 +47,11 @@ export const roleOf = ({ attributes }: Pick<ReceivedSpan, 'attributes'>): SpanRo
 };
 
 export const agentNameOf = (attributes: Attributes): string | null =>
-  first(attributes, ['gen_ai.agent.name', 'gen_ai.agent.id']);
+  first(attributes, ['gen_ai.agent.name', 'gen_ai.agent.id', 'gen_ai.workflow.name']);
 export const providerOf = (attributes: Attributes): string | null =>
   first(attributes, ['gen_ai.provider.name', 'gen_ai.system']);
+export const isEmbedding = (attributes: Attributes): boolean => attributes['gen_ai.operation.name'] === 'embeddings';
+export const requestedModelOf = (attributes: Attributes): string | null => first(attributes, ['gen_ai.request.model']);
 /** What answered, else what was asked. */
 export const modelOf = (attributes: Attributes): string | null =>
   first(attributes, ['gen_ai.response.model', 'gen_ai.request.model']);
@@ -69,7 +72,8 @@ const partOf = (part: number | null, whole: number | null): number | null =>
 /** Counts that were not reported, or that cannot be, are null. */
 export const usageOf = (attributes: Attributes): ModelUsage => {
   const inputTokens = countOf(attributes, ['gen_ai.usage.input_tokens', 'gen_ai.usage.prompt_tokens']);
-  const outputTokens = countOf(attributes, ['gen_ai.usage.output_tokens', 'gen_ai.usage.completion_tokens']);
+  const written = countOf(attributes, ['gen_ai.usage.output_tokens', 'gen_ai.usage.completion_tokens']);
+  const outputTokens = written ?? (isEmbedding(attributes) && inputTokens !== null ? 0 : null);
   const isUnreported = inputTokens === null && outputTokens === null;
   return {
     inputTokens,
@@ -85,17 +89,23 @@ export const usageOf = (attributes: Attributes): ModelUsage => {
 const finishReasons: Readonly<Record<string, ModelFinishReason>> = {
   stop: 'Stop',
   length: 'Length',
+  max_tokens: 'Length',
+  max_output_tokens: 'Length',
   tool_call: 'ToolCalls',
   tool_calls: 'ToolCalls',
+  tool_use: 'ToolCalls',
+  function_call: 'ToolCalls',
   content_filter: 'ContentFilter',
+  safety: 'ContentFilter',
+  refusal: 'ContentFilter',
 };
 
 export const finishReasonOf = (attributes: Attributes): ModelFinishReason => {
   const reasons = attributes['gen_ai.response.finish_reasons'];
-  const reason = Array.isArray(reasons) ? reasons.at(-1) : reasons;
-  return typeof reason === 'string' && Object.hasOwn(finishReasons, reason)
-    ? (finishReasons[reason] ?? 'Stop')
-    : 'Stop';
+  const told = Array.isArray(reasons) ? reasons.at(-1) : reasons;
+  // Some libraries pass on what the provider says: `tool-calls`, `MAX_TOKENS`.
+  const reason = typeof told === 'string' ? told.toLowerCase().replaceAll('-', '_') : '';
+  return Object.hasOwn(finishReasons, reason) ? (finishReasons[reason] ?? 'Stop') : 'Stop';
 };
 
 export interface ExternalToolCall {
@@ -165,14 +175,14 @@ const isContent = (name: string): name is ContentAttribute => Object.hasOwn(cont
 /** Facts beside content. A list, since libraries put prompts into attributes whose names no convention knows. */
 const factAttributes: ReadonlySet<string> = new Set([
   ...['error.type', 'server.address', 'server.port', 'gen_ai.operation.name', 'gen_ai.provider.name', 'gen_ai.system'],
-  ...['gen_ai.agent.id', 'gen_ai.agent.name', 'gen_ai.agent.version', 'gen_ai.conversation.id'],
+  ...['gen_ai.agent.id', 'gen_ai.agent.name', 'gen_ai.agent.version', 'gen_ai.conversation.id', 'gen_ai.workflow.name'],
   ...['gen_ai.tool.name', 'gen_ai.tool.type', 'gen_ai.tool.call.id', 'gen_ai.output.type', 'gen_ai.data_source.id'],
   ...['gen_ai.request.model', 'gen_ai.request.max_tokens', 'gen_ai.request.temperature', 'gen_ai.request.top_p'],
   ...['gen_ai.request.top_k', 'gen_ai.request.seed', 'gen_ai.request.choice.count'],
   ...['gen_ai.response.model', 'gen_ai.response.id', 'gen_ai.response.finish_reasons'],
   ...['gen_ai.usage.input_tokens', 'gen_ai.usage.output_tokens', 'gen_ai.usage.prompt_tokens'],
   ...['gen_ai.usage.completion_tokens', 'gen_ai.usage.cache_read.input_tokens'],
-  'gen_ai.usage.reasoning.output_tokens',
+  ...['gen_ai.usage.cache_creation.input_tokens', 'gen_ai.usage.reasoning.output_tokens'],
 ]);
 const maxFactLength = 256;
 

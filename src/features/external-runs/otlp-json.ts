@@ -3,6 +3,7 @@ import {
   type AttributeValue,
   bag,
   clean,
+  exceptionTypeOf,
   malformed,
   maxValueDepth,
   millisecondsOf,
@@ -64,7 +65,12 @@ const statuses = ['UNSET', 'OK', 'ERROR'];
 const choiceOf = (value: unknown, prefix: string, names: readonly string[]): number =>
   typeof value === 'number' ? value : Math.max(names.indexOf(textOf(value).replace(prefix, '')), 0);
 
-const spanOf = (value: unknown): RawSpan => {
+const exceptionOf = (events: unknown): string => {
+  const last = listOf(events).findLast((event) => recordOf(event)['name'] === 'exception');
+  return last === undefined ? '' : exceptionTypeOf(pairsOf(recordOf(last)['attributes'], 0));
+};
+
+const spanOf = (value: unknown, scope: string): RawSpan => {
   const span = recordOf(value);
   const flags = Number(span['flags'] ?? 0);
   return {
@@ -78,6 +84,8 @@ const spanOf = (value: unknown): RawSpan => {
     start: timeOf(span['startTimeUnixNano']),
     end: timeOf(span['endTimeUnixNano']),
     status: choiceOf(recordOf(span['status'])['code'], 'STATUS_CODE_', statuses),
+    exceptionType: exceptionOf(span['events']),
+    scope,
     attributes: pairsOf(span['attributes'], 0),
   };
 };
@@ -89,7 +97,11 @@ export const readJsonSpans = (body: unknown): readonly RawGroup[] => {
     const { resource, scopeSpans } = recordOf(group);
     return {
       serviceName: serviceNameOf(pairsOf(recordOf(resource)['attributes'], 0)),
-      spans: listOf(scopeSpans).flatMap((scope) => listOf(recordOf(scope)['spans']).map(spanOf)),
+      spans: listOf(scopeSpans).flatMap((one) => {
+        const { scope, spans } = recordOf(one);
+        const name = textOf(recordOf(scope)['name']);
+        return listOf(spans).map((span) => spanOf(span, name));
+      }),
     };
   });
 };

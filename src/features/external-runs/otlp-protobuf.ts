@@ -3,6 +3,7 @@ import {
   type AttributeValue,
   bag,
   clean,
+  exceptionTypeOf,
   malformed,
   maxValueDepth,
   millisecondsOf,
@@ -84,10 +85,20 @@ const readPair = (reader: BinaryReader, attributes: Record<string, AttributeValu
   attributes[pair.key] = pair.value;
 };
 
+/** The type of the exception that an event tells of, when it is of one. */
+const readException = (reader: BinaryReader): string | null => {
+  const event = { name: '', attributes: bag<AttributeValue>() };
+  readInner(reader, {
+    2: into(event, 'name', LengthDelimited, (r) => clean(r.string())),
+    3: [LengthDelimited, (r) => readPair(r, event.attributes, 0)],
+  });
+  return event.name === 'exception' ? exceptionTypeOf(event.attributes) : null;
+};
+
 const readSpan = (reader: BinaryReader): RawSpan => {
   const span: RawSpan = {
     ...{ traceId: '', spanId: '', parentSpanId: '', flags: 0, name: '', kind: 0 },
-    ...{ start: 0, end: 0, status: 0, attributes: bag<AttributeValue>() },
+    ...{ start: 0, end: 0, status: 0, exceptionType: '', scope: '', attributes: bag<AttributeValue>() },
   };
   readInner(reader, {
     1: into(span, 'traceId', LengthDelimited, (r) => hex(r.bytes())),
@@ -98,10 +109,25 @@ const readSpan = (reader: BinaryReader): RawSpan => {
     7: into(span, 'start', Bit64, (r) => millisecondsOf(r.fixed64())),
     8: into(span, 'end', Bit64, (r) => millisecondsOf(r.fixed64())),
     9: [LengthDelimited, (r) => readPair(r, span.attributes, 0)],
+    11: into(span, 'exceptionType', LengthDelimited, (r) => readException(r) ?? span.exceptionType),
     15: [LengthDelimited, (r) => readInner(r, { 3: into(span, 'status', Varint, (status) => status.int32()) })],
     16: into(span, 'flags', Bit32, (r) => r.fixed32()),
   });
   return span;
+};
+
+/** Spans of one library. Its name may stand behind them. */
+const readScope = (reader: BinaryReader): readonly RawSpan[] => {
+  const scope = { name: '' };
+  const spans: RawSpan[] = [];
+  readInner(reader, {
+    1: [
+      LengthDelimited,
+      (r) => readInner(r, { 1: into(scope, 'name', LengthDelimited, (inner) => clean(inner.string())) }),
+    ],
+    2: [LengthDelimited, (r) => void spans.push(readSpan(r))],
+  });
+  return spans.map((span) => ({ ...span, scope: scope.name }));
 };
 
 /**
@@ -112,12 +138,12 @@ export const readProtobufSpans = (bytes: Uint8Array): readonly RawGroup[] => {
   const groups: RawGroup[] = [];
   const readGroup = (reader: BinaryReader): void => {
     const resource = bag<AttributeValue>();
-    const spans: RawSpan[] = [];
+    const scopes: (readonly RawSpan[])[] = [];
     readInner(reader, {
       1: [LengthDelimited, (r) => readInner(r, { 1: [LengthDelimited, (pair) => readPair(pair, resource, 0)] })],
-      2: [LengthDelimited, (r) => readInner(r, { 2: [LengthDelimited, (span) => void spans.push(readSpan(span))] })],
+      2: [LengthDelimited, (r) => void scopes.push(readScope(r))],
     });
-    groups.push({ serviceName: serviceNameOf(resource), spans });
+    groups.push({ serviceName: serviceNameOf(resource), spans: scopes.flat() });
   };
   try {
     const reader = new BinaryReader(bytes);

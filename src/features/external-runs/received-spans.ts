@@ -40,6 +40,10 @@ export interface RawSpan {
   start: number;
   end: number;
   status: number;
+  /** `exception.type` of the last exception that it tells of; empty: there was none. */
+  exceptionType: string;
+  /** Name of the library that made the span. */
+  scope: string;
   attributes: Record<string, AttributeValue>;
 }
 
@@ -100,6 +104,11 @@ const toSpan = (raw: RawSpan, serviceName: string | null, latest: number): Recei
 export const serviceNameOf = (attributes: Attributes): string | null => {
   const name = attributes['service.name'];
   return typeof name === 'string' && name !== '' ? name : null;
+};
+
+export const exceptionTypeOf = (attributes: Attributes): string => {
+  const type = attributes['exception.type'];
+  return typeof type === 'string' ? type : '';
 };
 
 export const collected = (groups: readonly RawGroup[], now: number): ReceivedSpans => {

@@ -8,6 +8,7 @@ import type { RunAuthorization } from '../../core/caller/run-authorization.ts';
 import type { CallContext, Handlers } from '../../core/context.ts';
 import { parseJsonBody } from '../../core/documents/json-body.ts';
 import type { SessionAccess } from '../sessions/index.ts';
+import { conventionalGroups } from './conventional-spans.rules.ts';
 import { runNameOf } from './external-runs.rules.ts';
 import { isLocalRoot, type SpanOwner } from './external-spans.store.ts';
 import { type ExternalSpans, maxSpansPerTrace, type RefusedSpans } from './external-spans.ts';
@@ -132,7 +133,7 @@ export const traceService = (deps: TraceServiceDeps): Handlers<typeof traceOpera
       // The host bounds its bytes, and a span has some twenty values.
       const groups =
         encoding === 'json' ? readJsonSpans(parseJsonBody(bytes, Number.POSITIVE_INFINITY)) : readProtobufSpans(bytes);
-      const { spans: valid, invalid } = collected(groups, deps.now());
+      const { spans: valid, invalid } = collected(conventionalGroups(groups), deps.now());
       const spans = valid.slice(0, maxSpansPerRequest).map(short);
       const agents = agentsOf(spans);
       for (const agentName of agents)

@@ -1,6 +1,7 @@
 import type { Storage } from '../../db/storage.ts';
 import type { RunRow } from '../../db/tables.ts';
 import { type CostMicros, costOf, type PriceList, type UnitPrices } from '../../engine/pricing.ts';
+import { createElsewherePrices } from '../../engine/record/index.ts';
 import type { ModelProviders } from '../../providers/models/index.ts';
 import { tokensOf } from './run-record.ts';
 import { encodeCost } from './stored-cost.ts';
@@ -30,10 +31,13 @@ export type RunPricing = (row: RunRow) => CostMicros | 'Unknown' | 'Skipped';
 export const createRunPricing = (prices: PriceList, providers: Pick<ModelProviders, 'list'>): RunPricing => {
   const byName = [...providers.list()].sort((a, b) => (a.name < b.name ? -1 : 1));
 
+  const pricesElsewhere = createElsewherePrices(prices, providers);
+
   const isPriced = (price: UnitPrices): boolean => price.input !== null || price.output !== null;
 
   /** A row without provider is matched by its model's name, at the first provider that has a price for it. */
   const priceOf = (row: RunRow, model: string): UnitPrices | null => {
+    if (row.kind === 'External') return pricesElsewhere(row.model_provider, [model]);
     for (const { name, catalog } of byName) {
       if (row.model_provider !== null && row.model_provider !== name) continue;
       const price = prices.pricesOf(name, model, catalog.find((entry) => entry.name === model) ?? null);
