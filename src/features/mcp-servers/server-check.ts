@@ -110,7 +110,15 @@ const ofProtocol = (failure: McpFailure, step: Step, isOwn: boolean): Failure =>
         ),
       };
     case 'rpc':
-      return { step, finding: failed(`It answered with the error ${code}.`, 'Look into the log of the server.') };
+      return {
+        step,
+        finding: failed(
+          `It answered with the error ${code}.`,
+          isOwn && step === 'Protocol'
+            ? 'Look into what it writes to the log; one that passes on what another server says may need Protocol: Handshake (Host:McpStdio).'
+            : 'Look into the log of the server.',
+        ),
+      };
     case 'no-common-version':
       return {
         step,

@@ -179,3 +179,50 @@ test('MCP-13 the log has what a program says last, also without an end of the li
   const lines = app.log.flatMap(({ message, fields }) => (message === 'An MCP server says' ? [fields['line']] : []));
   assert.deepEqual(lines.slice(0, 2), ['begun', last]);
 });
+
+/**
+ * A bridge to a server elsewhere. `refusal`: what is said of a discovery; `begins`: it shakes hands by itself with whatever comes
+ * first, so that nobody else can any more.
+ */
+const bridge = (refusal: number, begins: boolean): string => `
+  const say = (message) => process.stdout.write(JSON.stringify({ jsonrpc: '2.0', ...message }) + '\\n');
+  const serverInfo = { name: 'bridged', version: '1' };
+  let begun = false;
+  require('node:readline').createInterface({ input: process.stdin }).on('line', (line) => {
+    const { id, method } = JSON.parse(line);
+    const isFirst = !begun;
+    begun = ${begins};
+    if (method === 'initialize' && isFirst)
+      say({ id, result: { protocolVersion: '2025-11-25', capabilities: { tools: {} }, serverInfo } });
+    else if (method === 'tools/list') say({ id, result: { tools: [{ name: 'look', inputSchema: { type: 'object' } }] } });
+    else if (id !== undefined) say({ id, error: { code: method === 'initialize' ? -32000 : ${refusal}, message: 'Refused' } });
+  });
+`;
+
+const programOf = (t: Parameters<typeof openApp>[0], code: string, more: object = {}): Promise<TestApp> => {
+  const Command = [process.execPath, '-e', code];
+  return openApp(t, 'in process', mcpSetup({ host: { McpStdio: { local: { Command, ...more } } } }));
+};
+const looked = (app: TestApp, state: string): Promise<unknown> =>
+  eventually(`it is ${state}`, async () => {
+    const found = await get(app.client, 'local').catch(() => null);
+    return found?.status.state === state ? found : null;
+  });
+
+test('MCP-34 a program that passes a discovery on, and says with a number of its own that it failed, is one of the handshake', async (t) => {
+  for (const refusal of [-32000, -32001]) {
+    const app = await programOf(t, bridge(refusal, false));
+    await looked(app, 'Connected');
+    assert.equal((await get(app.client, 'local')).status.protocolVersion, '2025-11-25');
+  }
+});
+
+test('MCP-34 a program that shakes hands for whatever comes first needs its generation pinned, and the doctor says so', async (t) => {
+  const app = await programOf(t, bridge(-32601, true));
+  await looked(app, 'Unreachable');
+  const steps = (await app.client.mcpServers.check({ params: { name: 'local' } })).body;
+  const { outcome, detail, mend } = steps.find(({ step }) => step === 'Protocol') ?? {};
+  assert.deepEqual([outcome, detail], ['Failed', 'It answered with the error -32000.']);
+  assert.match(mend ?? '', /may need Protocol: Handshake \(Host:McpStdio\)/);
+  await looked(await programOf(t, bridge(-32601, true), { Protocol: 'Handshake' }), 'Connected');
+});
