@@ -2,7 +2,7 @@ import { invalidField } from '../../contract/errors.ts';
 import { isRecord } from '../../contract/record.ts';
 import type { CompiledAgent } from '../../engine/compiled-agent.ts';
 import type { AskedSettings, AskedTool } from '../../engine/context/index.ts';
-import { isServiceToolName, readForeignSchema } from '../../engine/tools/index.ts';
+import { readForeignSchema } from '../../engine/tools/index.ts';
 import type { ModelSampling, ModelToolChoice } from '../../providers/models/model-provider.ts';
 import { notOffered, refused, schemaProblem } from './request.rules.ts';
 import { type FlatTool, flatTools } from './tool-forms.ts';
@@ -100,7 +100,6 @@ const toolIn = (given: unknown, path: string, form: ToolForm): AskedTool => {
   const { name, description, parameters, strict } = named;
   if (typeof name !== 'string' || !toolName.test(name))
     throw invalidField(`${at}.name`, 'must be 1 to 64 of A-Z a-z 0-9 _ -');
-  if (isServiceToolName(name)) throw invalidField(`${at}.name`, 'is a name that the service keeps to itself');
   const read = readForeignSchema(parameters ?? {});
   if ('problem' in read) throw schemaProblem(`${at}.parameters`, read.problem);
   return {

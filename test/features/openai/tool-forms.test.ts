@@ -269,3 +269,37 @@ forEachHttpService(
     assert.deepEqual([status, body.error.param], [400, 'input[2].tools[1]']);
   },
 );
+
+forEachHttpService(
+  'OAI-7 OAI-31 tools of a request for a model may be named as those of the service, which has none there',
+  async (open) => {
+    const app = await open(exposing());
+    const { simulator } = app;
+    for (const name of ['todo_write', 'file_read', 'tools_call', 'tools_find', 'load_skill', 'call_helper']) {
+      const parameters = object({ name: { type: 'string' } });
+      simulator.enqueue({ answer: { toolCalls: [{ id: 'c1', name, arguments: '{"name":"look"}' }] } });
+      const inChat = { model: 'local/small', tools: [{ type: 'function', function: { name, parameters } }] };
+      const { message, finish_reason: reason } = (await chat(app, inChat)).body.choices[0];
+      assert.deepEqual(
+        [reason, message.tool_calls[0].function],
+        ['tool_calls', { name, arguments: '{"name":"look"}' }],
+      );
+      assert.deepEqual(offeredTools(simulator.lastRequest()), [name]);
+
+      const request = { model: 'local/small', tools: [{ type: 'function', name, parameters, strict: false }] };
+      simulator.enqueue({ answer: { toolCalls: [{ id: 'c2', name, arguments: '{"name":"look"}' }] } });
+      const first = (await respond(app, { ...request, input: 'Do it.' })).body;
+      assert.deepEqual(said(first.output), [{ type: 'function_call', name, id: 'c2', given: '{"name":"look"}' }]);
+      simulator.enqueue(says('Done.'));
+      const input = [{ type: 'function_call_output', call_id: 'c2', output: 'ok' }];
+      const second = (await respond(app, { ...request, input, previous_response_id: first.id })).body;
+      assert.equal(second.output[0].content[0].text, 'Done.');
+      assert.deepEqual(conversation(simulator.lastRequest()), ['user: Do it.', `assistant: ${name}()`, 'tool: ok']);
+      const { data: items } = (await send(app, `/responses/${first.id}/input_items`)).body;
+      assert.deepEqual(
+        items.map(({ type }: Body) => type),
+        ['message'],
+      );
+    }
+  },
+);
