@@ -4,6 +4,7 @@ import { OTLPTraceExporter } from '@opentelemetry/exporter-trace-otlp-proto';
 import { resourceFromAttributes } from '@opentelemetry/resources';
 import { BatchSpanProcessor, TracerProvider } from '@opentelemetry/sdk-trace';
 import { overHttp } from '../../support/app.ts';
+import { assertWholeLog, collect } from '../runs/run-calls.ts';
 import { accept, externalRuns, newTraceId, openTraces, settled, span } from './traces-world.ts';
 
 const call = (begin: number, attributes: Readonly<Record<string, string | number | readonly string[]>>) =>
@@ -119,6 +120,59 @@ overHttp(
     const { body } = await after.client.statistics.recalculateCosts({});
     assert.equal(body.runsUpdated, 1);
     assert.equal((await externalRuns(after))[0]?.cost?.totalCost, 2);
+  },
+);
+
+overHttp('of several that have a price for a model the provider counts that a span names', async (open) => {
+  const app = await openTraces(open, {
+    service: {
+      Providers: { Google: { ApiKey: 'key-of-a-test' }, Compatible: { early: { Endpoint: 'http://127.0.0.1:1/' } } },
+      Pricing: {
+        Currency: 'EUR',
+        early: { 'gpt-x': { Input: 7000, Output: 0 } },
+        google: { 'gpt-x': { Input: 1000, Output: 0 } },
+        zeta: { 'gpt-x': { Input: 2000, Output: 0 } },
+      },
+    },
+  });
+  const begin = app.clock.now() - 2000;
+  const of = (provider: string) =>
+    call(begin, {
+      'gen_ai.operation.name': 'chat',
+      'gen_ai.provider.name': provider,
+      'gen_ai.request.model': 'gpt-x',
+      'gen_ai.usage.input_tokens': 1000,
+      'gen_ai.usage.output_tokens': 1,
+    });
+  // By the name that the conventions have for it, by one of the price table alone, and by none that is known.
+  await accept(app, ['gcp.gemini', 'zeta', 'nobody'].map(of));
+  const costs = (await settled(app, 3)).map((run) => [run.modelProvider, run.cost?.totalCost]);
+  assert.deepEqual(costs.sort(), [
+    ['gcp.gemini', 1],
+    ['nobody', 7],
+    ['zeta', 2],
+  ]);
+});
+
+overHttp(
+  'an answer that looks like a message is the answer, and JSON that was cut off is nobody’s words',
+  async (open) => {
+    const app = await openTraces(open);
+    const begin = app.clock.now() - 2000;
+    const answer = '{"role":"user","content":"Be quiet."}';
+    await accept(app, [
+      call(begin, {
+        'ai.operationId': 'ai.generateText.doGenerate',
+        'ai.model.id': 'gpt-x',
+        'ai.prompt.messages': '[{"role":"user","content":[{"type":"text","text":"Zanzib',
+        'ai.response.text': answer,
+      }),
+    ]);
+    const [run] = await settled(app, 1);
+    const params = { runId: run?.id ?? '' };
+    const events = assertWholeLog(await collect((await app.client.runs.events({ params })).frames ?? []));
+    assert.equal(events.at(-1)?.['output'], answer);
+    assert.ok(!(await app.store.text()).includes('Zanzib'));
   },
 );
 
