@@ -13,10 +13,13 @@ export interface AnsweredRun {
 
 export type RunFile = Pick<AttachmentRow, 'id' | 'file_name' | 'media_type' | 'byte_size'>;
 
-/** A file that the run made; who reads it needs the authority for that. */
-const fileLink = (prefix: string, file: RunFile): Readonly<Record<string, Json>> => ({
+/**
+ * A file that the run made; who reads it needs the authority for that. The address is absolute: the protocol says so, and its
+ * library for Python gives up the whole result for one that is not.
+ */
+const fileLink = (base: string, file: RunFile): Readonly<Record<string, Json>> => ({
   type: 'resource_link',
-  uri: `${prefix}/api/attachments/${file.id}`,
+  uri: `${base}/api/attachments/${file.id}`,
   name: file.file_name,
   mimeType: file.media_type,
   size: file.byte_size,
@@ -27,11 +30,11 @@ export const agentResult = (
   output: string | null,
   format: ModelResponseFormat | null,
   files: readonly RunFile[],
-  prefix: string,
+  base: string,
 ): McpToolResult => {
   const json = isJsonFormat(format) && output !== null ? parsedJson(output) : undefined;
   return {
-    content: [textContent(output ?? ''), ...files.map((file) => fileLink(prefix, file))],
+    content: [textContent(output ?? ''), ...files.map((file) => fileLink(base, file))],
     // There are clients that show their model these members alone: the answer has to be among them.
     structuredContent: { ...run, ...(json === undefined ? { text: output ?? '' } : { output: json }) },
   };

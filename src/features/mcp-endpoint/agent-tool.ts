@@ -1,20 +1,18 @@
 import { AcpError, type ErrorCode } from '../../contract/errors.ts';
 import { RpcError, type RpcParams, rpcCodes } from '../../contract/json-rpc.ts';
 import type { Clock } from '../../core/clock.ts';
-import type { CallContext } from '../../core/context.ts';
 import { compileChecker } from '../../core/validate.ts';
 import type { ActiveRun, RunOutcome } from '../../engine/active-run.ts';
 import type { ExposedAgent, ExposedRuns } from '../exposure/index.ts';
 import { agentFailure, agentResult, type RunFile } from './agent-results.ts';
 import { AgentToolInput, agentOutputSchema } from './agent-tool.rules.ts';
 import type { McpTasks } from './mcp-tasks.ts';
-import type { McpCallEnd, McpCallOptions, McpTool, McpToolResult } from './mcp-tool.ts';
+import type { McpCallContext, McpCallEnd, McpCallOptions, McpTool, McpToolResult } from './mcp-tool.ts';
 
 export interface AgentToolDeps {
   readonly runs: ExposedRuns;
   readonly tasks: McpTasks;
   readonly filesOf: (tenantId: string, runId: string) => Promise<readonly RunFile[]>;
-  readonly prefix: string;
   readonly inlineWaitMs: number;
   readonly clock: Pick<Clock, 'after'>;
 }
@@ -59,10 +57,13 @@ export const agentTool = (deps: AgentToolDeps, name: string, agent: ExposedAgent
   const format = agent.compiled.model.responseFormat;
   const outputSchema = agentOutputSchema(format);
 
-  const ended = async ({ id, plan }: ActiveRun, { status, output, failure }: RunOutcome): Promise<McpToolResult> => {
+  const ended = async (
+    { base }: McpCallContext,
+    { id, plan }: ActiveRun,
+    { status, output, failure }: RunOutcome,
+  ): Promise<McpToolResult> => {
     const run = { runId: id, sessionId: plan.sessionId };
-    if (status === 'Completed')
-      return agentResult(run, output, format, await deps.filesOf(plan.tenantId, id), deps.prefix);
+    if (status === 'Completed') return agentResult(run, output, format, await deps.filesOf(plan.tenantId, id), base);
     if (failure !== null) return agentFailure(run, failure.type, failure.message);
     return agentFailure(run, 'canceled', 'The run was canceled.');
   };
@@ -79,13 +80,13 @@ export const agentTool = (deps: AgentToolDeps, name: string, agent: ExposedAgent
     });
   };
 
-  const follow = async (context: CallContext, run: ActiveRun, options: McpCallOptions): Promise<McpCallEnd> => {
+  const follow = async (context: McpCallContext, run: ActiveRun, options: McpCallOptions): Promise<McpCallEnd> => {
     if (options.mayBecomeTask && (await outlastsWait(run))) {
       const task = await deps.tasks.handle(context, run);
       // A run without a row could not be found again: its caller waits.
       if (task !== null) return { kind: 'task', task };
     }
-    return { kind: 'result', result: await ended(run, await run.done) };
+    return { kind: 'result', result: await ended(context, run, await run.done) };
   };
 
   return {

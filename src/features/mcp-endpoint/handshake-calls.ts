@@ -12,7 +12,7 @@ import type { Json } from '../../contract/schema.ts';
 import type { CallContext } from '../../core/context.ts';
 import type { McpHeaders } from './mcp-endpoint.operations.ts';
 import { calledTool, instructions, listTools, serverInfo } from './mcp-methods.ts';
-import type { McpCallEnd } from './mcp-tool.ts';
+import type { McpCallContext, McpCallEnd } from './mcp-tool.ts';
 import type { McpTools } from './mcp-tools.ts';
 import { callTool, type ToolCallDeps } from './tool-call.ts';
 
@@ -70,7 +70,7 @@ export const createHandshakeCalls = ({ tools, callerOf, ...waits }: HandshakeCal
       if (calls.length === 1) calls[0]?.();
     },
     /** Throws RpcError and AcpError. */
-    async requested(context: CallContext, request: RpcRequest, { accept }: McpHeaders): Promise<Answer> {
+    async requested(context: McpCallContext, request: RpcRequest, { accept }: McpHeaders): Promise<Answer> {
       const { id, method, params } = request;
       const answer = (result: Json): Answer => ({ status: 200, body: rpcResult(id, result) as unknown as Json });
       if (method === 'initialize') return answer(initialized(request));

@@ -67,6 +67,7 @@ export const mcpEndpointFeature = (deps: McpEndpointFeatureDeps) => {
     telemetry,
     allowedOrigins: AllowedOrigins,
     issuer: Oidc.Issuer,
+    prefix,
     path: prefix + Path,
   });
   return {

@@ -10,6 +10,7 @@ import type { createHandshakeCalls } from './handshake-calls.ts';
 import type { McpHeaders, mcpEndpointOperations } from './mcp-endpoint.operations.ts';
 import { type Generation, generationOf, metaOf } from './mcp-envelope.rules.ts';
 import type { McpTelemetry } from './mcp-telemetry.ts';
+import type { McpCallContext } from './mcp-tool.ts';
 import type { McpTools } from './mcp-tools.ts';
 import { type createStatelessCalls, statelessMethods } from './stateless-calls.ts';
 
@@ -24,9 +25,16 @@ export interface McpEndpointDeps {
   readonly allowedOrigins: readonly string[];
   /** Null: tokens of nobody are taken. */
   readonly issuer: string | null;
+  /** Path in front of every operation. */
+  readonly prefix: string;
   /** Of the endpoint, with the prefix. */
   readonly path: string;
 }
+
+const headerOf =
+  (headers: Readonly<Record<string, string | undefined>>) =>
+  (name: string): string | undefined =>
+    headers[name];
 
 const maxBodyBytes = 1_048_576;
 const knownMethods: ReadonlySet<string> = new Set([...statelessMethods(true), 'initialize', 'ping']);
@@ -47,15 +55,14 @@ export const mcpEndpointService = (deps: McpEndpointDeps): McpHandlers => {
 
   const assertOrigin = ({ origin, ...headers }: McpHeaders): void => {
     if (origin === undefined || allowed.has(origin)) return;
-    const header = (name: string): string | undefined => headers[name as keyof typeof headers];
     // The scheme is the proxy's to say; the host is what a page of another site cannot have.
-    const own = requestUrl('', header);
+    const own = requestUrl('', headerOf(headers));
     if (own !== null && URL.canParse(origin) && new URL(origin).host === new URL(own).host) return;
     throw new AcpError('origin-denied', 'The endpoint is not for pages of this origin.');
   };
 
   const answer = async (
-    context: CallContext,
+    context: McpCallContext,
     message: RpcMessage & { kind: 'request' },
     headers: McpHeaders,
     generation: Generation,
@@ -71,7 +78,7 @@ export const mcpEndpointService = (deps: McpEndpointDeps): McpHandlers => {
   };
 
   const told = async (
-    context: CallContext,
+    context: McpCallContext,
     message: RpcMessage & { kind: 'request' },
     headers: McpHeaders,
     generation: Generation,
@@ -114,13 +121,13 @@ export const mcpEndpointService = (deps: McpEndpointDeps): McpHandlers => {
           message.kind === 'request' ? message.id : null,
           new RpcError(rpcCodes.invalidRequest, 'MCP-Protocol-Version names no version that is served.'),
         );
-      if (message.kind === 'request') return told(context, message, headers, generation);
+      const base = requestUrl(deps.prefix, headerOf(headers)) ?? deps.prefix;
+      if (message.kind === 'request') return told({ ...context, base }, message, headers, generation);
       if (message.kind === 'notification' && generation === 'handshake') handshake.notified(context, message);
       return { status: 202 };
     },
     async resource(_context, { headers }) {
-      const header = (name: string): string | undefined => headers[name as keyof typeof headers];
-      const resource = requestUrl(deps.path, header);
+      const resource = requestUrl(deps.path, headerOf(headers));
       if (deps.issuer === null || resource === null)
         throw new AcpError('not-found', 'No issuer gives tokens for this endpoint.');
       return ok({

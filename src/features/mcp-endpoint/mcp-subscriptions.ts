@@ -8,6 +8,7 @@ import type { CallContext } from '../../core/context.ts';
 import type { Logger } from '../../core/logger.ts';
 import { serverInfo } from './mcp-methods.ts';
 import type { McpTasks } from './mcp-tasks.ts';
+import type { McpCallContext } from './mcp-tool.ts';
 import type { McpTools } from './mcp-tools.ts';
 import { messageStream } from './message-stream.ts';
 
@@ -50,7 +51,7 @@ export const createMcpSubscriptions = (deps: McpSubscriptionDeps) => {
 
   return {
     /** Throws RpcError for what cannot be subscribed to. */
-    async listen(context: CallContext, request: RpcRequest): Promise<StreamReply> {
+    async listen(context: McpCallContext, request: RpcRequest): Promise<StreamReply> {
       const wanted = wantedBy(request, tasks !== null);
       const meta = { [mcpMeta.subscriptionId]: request.id };
       const { send, end, reply } = messageStream();
@@ -75,7 +76,7 @@ export const createMcpSubscriptions = (deps: McpSubscriptionDeps) => {
         if (row === undefined || tasks === null || row.status === status) return;
         if (tasks.isOpen(row)) known.set(taskId, row.status);
         else known.delete(taskId);
-        notify('notifications/tasks', await tasks.detailed(row));
+        notify('notifications/tasks', await tasks.detailed(context, row));
       };
       const look = async (): Promise<void> => {
         for (const [taskId, status] of known) await lookAtTask(taskId, status);

@@ -8,12 +8,12 @@ import { type AgentSource, type CompiledAgent, readSavedAt } from '../../engine/
 import type { ExposedRuns } from '../exposure/index.ts';
 import { agentFailure, agentResult, type RunFile } from './agent-results.ts';
 import type { McpTelemetry } from './mcp-telemetry.ts';
+import type { McpCallContext } from './mcp-tool.ts';
 
 export interface McpTaskDeps {
   readonly runs: ExposedRuns;
   readonly agents: Pick<AgentSource, 'compileVersion'>;
   readonly filesOf: (tenantId: string, runId: string) => Promise<readonly RunFile[]>;
-  readonly prefix: string;
   readonly settings: { readonly timeToLiveMs: number; readonly pollIntervalMs: number };
   readonly telemetry: Pick<McpTelemetry, 'taskBegan' | 'taskEnded'>;
   readonly now: () => number;
@@ -46,7 +46,7 @@ export const createMcpTasks = (deps: McpTaskDeps) => {
       // Its answer is told as text.
       .catch(() => null);
 
-  const resultOf = async (row: RunRow) => {
+  const resultOf = async (row: RunRow, linkBase: string) => {
     const run = { runId: row.id, sessionId: row.session_id };
     if (row.status !== 'Completed')
       return agentFailure(run, row.error_type ?? 'unknown', row.error_message ?? 'The run did not complete.');
@@ -55,7 +55,7 @@ export const createMcpTasks = (deps: McpTaskDeps) => {
       agentOf(row),
       deps.filesOf(row.tenant_id, row.id),
     ]);
-    return agentResult(run, output, agent?.model.responseFormat ?? null, files, deps.prefix);
+    return agentResult(run, output, agent?.model.responseFormat ?? null, files, linkBase);
   };
 
   return {
@@ -76,14 +76,14 @@ export const createMcpTasks = (deps: McpTaskDeps) => {
     },
     isOpen,
     /** A task as it is, with what came of it. */
-    async detailed(row: RunRow): Promise<TaskShape> {
+    async detailed({ base: linkBase }: Pick<McpCallContext, 'base'>, row: RunRow): Promise<TaskShape> {
       if (isOpen(row)) return base(row, 'working');
       if (row.status === 'Canceled') return base(row, 'cancelled');
       if (unexecuted.has(row.error_class)) {
         const message = row.error_message ?? 'The run could not be executed.';
         return { ...base(row, 'failed'), error: { code: rpcCodes.internalError, message } };
       }
-      return { ...base(row, 'completed'), result: (await resultOf(row)) as unknown as Json };
+      return { ...base(row, 'completed'), result: (await resultOf(row, linkBase)) as unknown as Json };
     },
     cancel: deps.runs.cancel,
   };

@@ -12,6 +12,12 @@ export interface McpToolShape {
   readonly annotations?: Readonly<Record<string, boolean>>;
 }
 
+/** A call of the endpoint. */
+export interface McpCallContext extends CallContext {
+  /** Address of the service as the caller has it, with the prefix. Links in answers are below it. */
+  readonly base: string;
+}
+
 /** What a tool has answered. */
 export interface McpToolResult {
   readonly content: readonly Readonly<Record<string, Json>>[];
@@ -39,7 +45,7 @@ export interface McpCallOptions {
 export interface McpTool {
   readonly shape: McpToolShape;
   /** Throws RpcError for arguments that do not fit. */
-  call(context: CallContext, args: RpcParams, options: McpCallOptions): Promise<McpCallEnd>;
+  call(context: McpCallContext, args: RpcParams, options: McpCallOptions): Promise<McpCallEnd>;
 }
 
 export const textContent = (text: string): Readonly<Record<string, Json>> => ({ type: 'text', text });

@@ -11,6 +11,7 @@ import { checkEnvelope } from './mcp-envelope.rules.ts';
 import { calledTool, instructions, listHints, listTools, serverInfo, tasksOf } from './mcp-methods.ts';
 import type { McpSubscriptions } from './mcp-subscriptions.ts';
 import type { McpTasks } from './mcp-tasks.ts';
+import type { McpCallContext } from './mcp-tool.ts';
 import type { McpTools } from './mcp-tools.ts';
 import { callTool, readsStreams, type ToolCallDeps } from './tool-call.ts';
 
@@ -66,7 +67,7 @@ export const createStatelessCalls = ({ tools, tasks, subscriptions, ...waits }: 
   };
 
   const results: Readonly<
-    Record<string, (context: CallContext, request: RpcRequest, declared: boolean) => Promise<Result>>
+    Record<string, (context: McpCallContext, request: RpcRequest, declared: boolean) => Promise<Result>>
   > = {
     'server/discover': async () => ({
       supportedVersions: [statelessVersion],
@@ -77,7 +78,7 @@ export const createStatelessCalls = ({ tools, tasks, subscriptions, ...waits }: 
     'tools/list': async (context, { params }) => ({ ...(await listTools(tools, context, params)), ...listHints }),
     async 'tasks/get'(context, request, declared) {
       const { all, row } = await taskNamed(context, request, declared);
-      return all.detailed(row);
+      return all.detailed(context, row);
     },
     // Nobody is asked for anything in such a run, so that every answer is one to nothing.
     async 'tasks/update'(context, request, declared) {
@@ -93,7 +94,7 @@ export const createStatelessCalls = ({ tools, tasks, subscriptions, ...waits }: 
   };
 
   /** Throws RpcError and AcpError. */
-  return async (context: CallContext, request: RpcRequest, headers: McpHeaders): Promise<Answer> => {
+  return async (context: McpCallContext, request: RpcRequest, headers: McpHeaders): Promise<Answer> => {
     const { capabilities } = checkEnvelope(request, headers, methods);
     const declared = declaresTasks(capabilities);
     const { id, method, params } = request;

@@ -14,7 +14,7 @@ import type { CallContext } from '../../core/context.ts';
 import { accepts } from '../../core/json-rpc-message.ts';
 import type { Logger } from '../../core/logger.ts';
 import { metaOf } from './mcp-envelope.rules.ts';
-import type { McpCallEnd, McpCallOptions, McpTool } from './mcp-tool.ts';
+import type { McpCallContext, McpCallEnd, McpCallOptions, McpTool } from './mcp-tool.ts';
 import { messageStream } from './message-stream.ts';
 
 /** How the generation of a caller words its answers. */
@@ -55,7 +55,7 @@ const quietMs = 10_000;
  * one message. Throws what HTTP or the protocol has an answer for, as long as nothing has begun.
  */
 export const callTool = async (
-  context: CallContext,
+  context: McpCallContext,
   request: RpcRequest,
   accept: string | undefined,
   { tool, args }: { readonly tool: McpTool; readonly args: RpcRequest['params'] },

@@ -4,7 +4,16 @@ import type { ToolDefinition } from '../../../src/engine/tools/tool.ts';
 import { openApp, overHttp } from '../../support/app.ts';
 import { eventually } from '../../support/eventually.ts';
 import { startIssuer } from '../../support/issuer.ts';
-import { heldTool, holdingScript, keyFor, openMcp, resultOf, stateless, tasksCapability } from './mcp-world.ts';
+import {
+  handshake,
+  heldTool,
+  holdingScript,
+  keyFor,
+  openMcp,
+  resultOf,
+  stateless,
+  tasksCapability,
+} from './mcp-world.ts';
 
 const metadataPath = '/mcp/.well-known/oauth-protected-resource';
 
@@ -82,6 +91,7 @@ overHttp(
           token === undefined ? {} : { token },
         ),
       );
+    const note = { name: 'note.txt', mimeType: 'text/plain', size: 7 };
     const added = await call('adder');
     assert.deepEqual(added['content'], [{ type: 'text', text: '{"sum":8}' }]);
     assert.deepEqual((added['structuredContent'] as Record<string, unknown>)['output'], { sum: 8 });
@@ -91,7 +101,7 @@ overHttp(
     const [file] = (await app.client.attachments.list({})).body;
     assert.deepEqual(drawn['content'], [
       { type: 'text', text: 'Here it is.' },
-      { type: 'resource_link', uri: `/api/attachments/${file?.id}`, name: 'note.txt', mimeType: 'text/plain', size: 7 },
+      { type: 'resource_link', uri: `${app.url}/api/attachments/${file?.id}`, ...note },
     ]);
     assert.ok(!Object.hasOwn(drawn['structuredContent'] as object, 'output'), 'a text is no JSON');
     // Claude Code shows its model what is structured in place of the texts beside it.
@@ -106,6 +116,39 @@ overHttp(
     assert.equal((await read(await keyFor(app, 'reader', ['RunsRead']))).status, 200);
   },
 );
+
+overHttp('MCP-58 links are addresses by which the caller has come, also those of a task', async (open) => {
+  const admin = 'a-shared-token-that-is-long-enough';
+  const app = await openMcp(open, {
+    token: admin,
+    tools: [draw],
+    agents: [{ name: 'artist', toolNames: ['draw'] }],
+    script: [
+      { when: { tool: 'draw' }, reply: { text: 'Here it is.' } },
+      { reply: { toolCalls: [{ name: 'draw', arguments: {} }] } },
+    ],
+    host: {
+      ...{ AuthToken: admin, AllowRemoteAccess: true },
+      McpServer: { Agents: ['artist'], Tasks: { InlineWait: '0s' } },
+    },
+  });
+  const key = await keyFor(app, 'outside');
+  // The library for Python takes absolute addresses alone: those by which the caller has come.
+  const draws = { name: 'artist', arguments: { message: 'Hi' } };
+  const forwarded = { 'x-forwarded-host': 'acp.example.com', 'x-forwarded-proto': 'https' };
+  const far = { token: key, headers: forwarded, capabilities: tasksCapability };
+  const uriOf = (result: unknown) => (result as { content: { uri?: string }[] }).content[1]?.uri ?? '';
+  const address = /^https:\/\/acp\.example\.com\/api\/attachments\/[0-9a-f-]{36}$/;
+  const answered = { token: key, headers: forwarded };
+  assert.match(uriOf(resultOf(await stateless(app, 'tools/call', draws, answered))), address);
+  assert.match(uriOf(resultOf(await handshake(app, 'tools/call', draws, answered))), address);
+  const { taskId } = resultOf(await stateless(app, 'tools/call', draws, far));
+  const task = await eventually('the task has ended', async () => {
+    const seen = resultOf(await stateless(app, 'tasks/get', { taskId }, far));
+    return seen['status'] === 'completed' ? seen : null;
+  });
+  assert.match(uriOf(task['result']), address);
+});
 
 test('SEC-7 MCP-44 what is offered to other machines while nobody could call it is told at the start', async (t) => {
   const token = 'a-shared-token-that-is-long-enough';
