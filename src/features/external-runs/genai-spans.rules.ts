@@ -141,8 +141,13 @@ const messagesOf = (value: AttributeValue | undefined): readonly unknown[] => {
 const partText = (part: unknown): string =>
   isRecord(part) && part['type'] === 'text' && typeof part['content'] === 'string' ? part['content'] : '';
 
-const messageText = (message: unknown): string =>
-  isRecord(message) && Array.isArray(message['parts']) ? message['parts'].map(partText).join('') : '';
+/** Some libraries have the text as `content`, as the models' own interfaces do. */
+const messageText = (message: unknown): string => {
+  if (!isRecord(message)) return '';
+  const { parts, content } = message;
+  if (Array.isArray(parts)) return parts.map(partText).join('');
+  return typeof content === 'string' ? content : '';
+};
 
 /** Text of the newest message with a role; null: the span has no content of it. */
 const lastText = (value: AttributeValue | undefined, role: string): string | null => {

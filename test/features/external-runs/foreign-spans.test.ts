@@ -176,6 +176,23 @@ overHttp(
   },
 );
 
+overHttp('messages that have their text as content are read, too', async (open) => {
+  const app = await openTraces(open);
+  await accept(app, [
+    call(app.clock.now() - 2000, {
+      'gen_ai.operation.name': 'chat',
+      'gen_ai.request.model': 'gpt-x',
+      'gen_ai.input.messages': '[{"role":"user","content":"Where?"}]',
+      'gen_ai.output.messages': '[{"role":"assistant","content":"Here."}]',
+    }),
+  ]);
+  const [run] = await settled(app, 1);
+  const params = { runId: run?.id ?? '' };
+  assert.match(JSON.stringify((await app.client.runs.input({ params })).body), /"text":"Where\?"/);
+  const events = assertWholeLog(await collect((await app.client.runs.events({ params })).frames ?? []));
+  assert.equal(events.at(-1)?.['output'], 'Here.');
+});
+
 overHttp('spans that only announce others become nothing', async (open) => {
   const app = await openTraces(open);
   const begin = app.clock.now() - 2000;
