@@ -2,8 +2,7 @@ import { AcpError, invalidField } from '../../contract/errors.ts';
 import type { Json } from '../../contract/schema.ts';
 import { parsedArguments } from '../../core/documents/json-depth.ts';
 import { type GivenInput, splitInput } from './chat-input.ts';
-import type { GivenMessage } from './given-parts.ts';
-import { fileOf, type GivenFile, type GivenParts } from './given-parts.ts';
+import { fileOf, type GivenFile, type GivenMessage, type GivenParts } from './given-parts.ts';
 import type { IsKept } from './kept-items.ts';
 import { OpenCalls } from './open-calls.ts';
 import type { InputItem, InputPart, ResponseRequest } from './responses.schema.ts';
@@ -82,7 +81,7 @@ class Reader {
     else
       throw invalidField(
         `${path}.type`,
-        'must be message, function_call, function_call_output, custom_tool_call, custom_tool_call_output or item_reference',
+        'must be message, item_reference, or the call or output of a function, a custom_tool or a tool_search',
       );
   }
 

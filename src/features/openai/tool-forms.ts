@@ -181,16 +181,10 @@ export const callEvents = (forms: ToolForms | null, call: AskedCall): CallEvents
   }
   if (form?.kind === 'Search') {
     const item = {
-      ...{
-        type: 'tool_search_call',
-        id,
-        call_id: callId,
-        execution: 'client',
-        arguments: call.arguments,
-        status: 'completed',
-      },
-    } as const;
-    return { item, begun: { ...item, status: 'in_progress' }, event: null, text: '', done: {} } as CallEvents;
+      ...({ type: 'tool_search_call', id, call_id: callId, execution: 'client' } as const),
+      ...({ arguments: call.arguments, status: 'completed' } as const),
+    };
+    return { item, begun: { ...item, status: 'in_progress' }, event: null, text: '', done: {} };
   }
   const text = JSON.stringify(call.arguments);
   const name = form?.name ?? toolName;
