@@ -170,7 +170,7 @@ const addContent = (attributes: Names, owner: 'model' | 'agent'): void => {
       ...numbered.map((list) => () => numberedMessages(attributes, list, role)),
       ...texts.map((text) => () => messagesFrom(attributes[text], role)),
     ];
-    for (const form of forms) attributes[name] ??= form();
+    for (const form of forms) if (!stands(attributes[name])) attributes[name] = form();
   }
 };
 

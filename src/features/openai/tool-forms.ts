@@ -118,10 +118,11 @@ export const toolFormsOf = (
   given: readonly unknown[] | null | undefined,
   found: readonly FlatTool[],
 ): ToolForms | null => {
-  const forms = [...found, ...flatTools(given ?? [])].flatMap(({ tool, form }) =>
-    form === null || !isRecord(tool) ? [] : [[String(tool['name']), form] as const],
-  );
-  return forms.length === 0 ? null : Object.fromEntries(forms);
+  const byName = new Map<string, ToolForm | null>();
+  // What the request offers goes before what a search has found under the same name, as it does for the model.
+  for (const one of [...flatTools(given ?? []), ...found]) byName.getOrInsert(nameOf(one), one.form);
+  const forms = [...byName].filter(([, form]) => form !== null);
+  return forms.length === 0 ? null : (Object.fromEntries(forms) as ToolForms);
 };
 
 /** An item of an input as it would be if its tool were a function. */

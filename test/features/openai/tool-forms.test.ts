@@ -261,6 +261,14 @@ forEachHttpService(
       'tool: Tools that are there now: agents_v1__close, exec_command, agents_v1__close',
     ]);
 
+    // What the request itself offers stays what it is.
+    const other = { ...found, tools: [{ type: 'custom', name: 'exec_command', description: 'Another one.' }] };
+    simulator.enqueue({ answer: { toolCalls: [{ id: 'c3', name: 'exec_command', arguments: '{"cmd":"ls"}' }] } });
+    const { body: third } = await respond(app, { ...request, input: [asked, call, other] });
+    assert.deepEqual(said(third.output), [
+      { type: 'function_call', name: 'exec_command', id: 'c3', given: '{"cmd":"ls"}' },
+    ]);
+
     simulator.enqueue(says('None.'));
     await respond(app, { ...request, input: [asked, call, { ...found, tools: [] }] });
     assert.equal(conversation(simulator.lastRequest()).at(-1), 'tool: No tool was found.');
