@@ -1,5 +1,6 @@
 import { AcpError, invalidField } from '../../contract/errors.ts';
 import { mayNameSecret, type SecretNameRule, secretPrefix } from '../../core/config/index.ts';
+import { isConnectionHeader, isCredentialHeader } from '../../providers/http/connection-headers.ts';
 import { checkUrlTarget } from '../../providers/http/egress.ts';
 import type { McpServerRequest } from './mcp-servers.schema.ts';
 
@@ -14,24 +15,9 @@ export type ServerSettings = {
 };
 
 const credentialWord = /secret|token|password|apikey/;
-const credentialHeaders: ReadonlySet<string> = new Set([
-  'authorization',
-  'proxy-authorization',
-  'cookie',
-  'set-cookie',
-  'x-api-key',
-]);
 const protocolHeaders: ReadonlySet<string> = new Set([
-  'host',
   'origin',
   'accept',
-  'transfer-encoding',
-  'connection',
-  'keep-alive',
-  'upgrade',
-  'te',
-  'trailer',
-  'expect',
   'last-event-id',
   'traceparent',
   'tracestate',
@@ -70,9 +56,14 @@ const checkHeaders = (headers: Readonly<Record<string, string>>): void => {
     const path = `headers.${name}`;
     const lower = name.toLowerCase();
     if (!token.test(name)) throw invalidField(path, 'must be an HTTP header name');
-    if (credentialHeaders.has(lower) || credentialWord.test(lower.replaceAll(/[-_]/g, '')))
+    if (isCredentialHeader(name) || credentialWord.test(lower.replaceAll(/[-_]/g, '')))
       throw invalidField(path, 'must not carry a credential, which authorizationConfigurationKey is for');
-    if (protocolHeaders.has(lower) || lower.startsWith('content-') || lower.startsWith('mcp-'))
+    if (
+      isConnectionHeader(name) ||
+      protocolHeaders.has(lower) ||
+      lower.startsWith('content-') ||
+      lower.startsWith('mcp-')
+    )
       throw invalidField(path, 'is set by the protocol');
     if (names.has(lower)) throw invalidField(path, 'is named twice');
     if (!printable.test(value)) throw invalidField(path, 'must be printable ASCII characters');

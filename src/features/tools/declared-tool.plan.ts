@@ -1,5 +1,6 @@
 import type { Json } from '../../contract/schema.ts';
 import type { FieldPath } from '../../engine/tools/index.ts';
+import { isConnectionHeader } from '../../providers/http/connection-headers.ts';
 import { declaresArgument, isMembers, type Members, type Report, reportUnknown } from './declared-tool.fields.ts';
 import type { RequestPlan } from './declared-tool.request.ts';
 import {
@@ -33,20 +34,6 @@ const fields = ['method', 'url', 'headers', 'query', 'body'];
 const bodyless: readonly string[] = ['GET', 'HEAD'];
 const headerName = /^[!#$%&'*+.^_`|~0-9A-Za-z-]+$/;
 const jsonType = /^application\/(?:json|[\w.+-]+\+json)\s*(?:;\s*charset=utf-8\s*)?$/i;
-
-/** Headers that frame the message or that the service sets itself. */
-const ownHeaders: readonly string[] = [
-  'connection',
-  'content-length',
-  'expect',
-  'host',
-  'idempotency-key',
-  'keep-alive',
-  'te',
-  'trailer',
-  'transfer-encoding',
-  'upgrade',
-];
 
 /** The template of a text, with its arguments and references checked. */
 const readTemplate = (text: string, path: FieldPath, scope: PlanScope): Template => {
@@ -109,7 +96,8 @@ const readMap = (request: Members, field: string, path: FieldPath, scope: PlanSc
 const headerProblem = (name: string, template: Template, earlier: ReadonlySet<string>): string | null => {
   const lower = name.toLowerCase();
   if (!headerName.test(name)) return 'is no header name';
-  if (ownHeaders.includes(lower) || lower.startsWith('proxy-')) return 'is a header that the service sets itself';
+  if (isConnectionHeader(name) || lower === 'idempotency-key' || lower.startsWith('proxy-'))
+    return 'is a header that the service sets itself';
   if (earlier.has(lower)) return 'is given twice; header names ignore case';
   if (template.some((part) => part.kind === 'text' && !isHeaderValue(part.text)))
     return 'must not hold control characters, or characters beyond Latin-1';

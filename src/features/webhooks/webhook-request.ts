@@ -7,7 +7,7 @@ import {
 import { version } from '../../core/version.ts';
 import type { OutboundHttp } from '../../providers/http/outbound.ts';
 import { isTlsFailure, OutboundError } from '../../providers/http/outbound-error.ts';
-import { retryAfterMs } from './webhooks.rules.ts';
+import { isDeliveryHeader, retryAfterMs } from './webhooks.rules.ts';
 import type { DeliveryError } from './webhooks.schema.ts';
 
 /** What an attempt at a delivery came to. */
@@ -87,7 +87,8 @@ export const createWebhookRequest =
         method: 'POST',
         url,
         headers: {
-          ...headers,
+          // A subscription of an earlier version may have some that belong to the connection.
+          ...Object.fromEntries(Object.entries(headers).filter(([name]) => !isDeliveryHeader(name))),
           'content-type': 'application/json',
           'user-agent': `acp/${version}`,
           [webhookIdHeader]: id,

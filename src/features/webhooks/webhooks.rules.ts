@@ -1,5 +1,6 @@
 import { AcpError, invalidField } from '../../contract/errors.ts';
 import { mayNameSecret, type SecretNameRule, secretPrefix } from '../../core/config/index.ts';
+import { isConnectionHeader, isCredentialHeader } from '../../providers/http/connection-headers.ts';
 import { checkUrlTarget } from '../../providers/http/egress.ts';
 import type { WebhookEventType, WebhookSaveRequest } from './webhooks.schema.ts';
 
@@ -21,23 +22,17 @@ export interface AskedSubscription {
 
 export const maskedValue = '***';
 
-const ownHeaders: ReadonlySet<string> = new Set([
+const deliveryHeaders: ReadonlySet<string> = new Set([
   'content-type',
-  'content-length',
-  'host',
   'user-agent',
-  'connection',
-  'transfer-encoding',
   'webhook-id',
   'webhook-timestamp',
   'webhook-signature',
 ]);
-const credentialHeaders: ReadonlySet<string> = new Set([
-  'authorization',
-  'proxy-authorization',
-  'cookie',
-  'set-cookie',
-]);
+
+/** Whether the service sets a header of a delivery itself; a subscription cannot change it. */
+export const isDeliveryHeader = (name: string): boolean =>
+  deliveryHeaders.has(name.toLowerCase()) || isConnectionHeader(name);
 
 // RFC 9110, section 5.6.2.
 const token = /^[!#$%&'*+.^_`|~0-9A-Za-z-]+$/;
@@ -64,14 +59,14 @@ const checkedEvents = (events: readonly WebhookEventType[]): readonly WebhookEve
 };
 
 const checkedHeaders = (headers: Readonly<Record<string, string>>, most: number): Readonly<Record<string, string>> => {
-  const taken = Object.entries(headers).filter(([name]) => !ownHeaders.has(name.toLowerCase()));
+  const taken = Object.entries(headers).filter(([name]) => !isDeliveryHeader(name));
   if (taken.length > most) throw invalidField('headers', `must have at most ${most} members`);
   const names = new Set<string>();
   for (const [name, value] of taken) {
     const path = `headers.${name}`;
     const lower = name.toLowerCase();
     if (!token.test(name)) throw invalidField(path, 'must be an HTTP header name');
-    if (credentialHeaders.has(lower)) throw invalidField(path, 'must not carry a credential');
+    if (isCredentialHeader(name)) throw invalidField(path, 'must not carry a credential');
     if (names.has(lower)) throw invalidField(path, 'is named twice');
     if (value === maskedValue) throw invalidField(path, 'must be the value itself, not what stands for it in answers');
     if (!printable.test(value)) throw invalidField(path, 'must be at most 1024 printable ASCII characters');

@@ -4,7 +4,10 @@ type Range = [ipaddr.IPv4 | ipaddr.IPv6, number];
 
 const ranges = (...blocks: string[]): Range[] => blocks.map((block) => ipaddr.parseCIDR(block));
 
-/** Not the public internet: this host, private, shared, link-local, documentation, benchmark, multicast, reserved. */
+/**
+ * What IANA's IPv4 special-purpose address registry lists as not globally reachable (this host, private, shared,
+ * link-local, documentation, benchmark, reserved), the former 6to4 relays (RFC 7526), and multicast.
+ */
 const privateV4 = ranges(
   '0.0.0.0/8',
   '10.0.0.0/8',
@@ -14,6 +17,7 @@ const privateV4 = ranges(
   '172.16.0.0/12',
   '192.0.0.0/24',
   '192.0.2.0/24',
+  '192.88.99.0/24',
   '192.168.0.0/16',
   '198.18.0.0/15',
   '198.51.100.0/24',
@@ -22,11 +26,17 @@ const privateV4 = ranges(
   '240.0.0.0/4',
 );
 
-/** 64:ff9b:1::/48 is the NAT64 prefix of private networks, fec0::/10 the site-local one of old, 5f00::/16 for segment routing. */
+/**
+ * What IANA's IPv6 special-purpose address registry lists as not globally reachable: the NAT64 prefix of private networks
+ * (64:ff9b:1::/48), discard-only (100::/64) and dummy (100:0:0:1::/64) prefixes, benchmark, identifiers that no router knows
+ * (ORCHID, 2001:10::/28 and 2001:20::/28), documentation, segment routing (5f00::/16); and site-local ones of old (fec0::/10).
+ */
 const privateV6 = ranges(
   '::/128',
   '::1/128',
   '64:ff9b:1::/48',
+  '100::/64',
+  '100:0:0:1::/64',
   'fc00::/7',
   'fe80::/10',
   'fec0::/10',
@@ -75,10 +85,25 @@ const carriedPrivate = (address: ipaddr.IPv6): boolean => {
     );
 };
 
+/** Reserved for protocols. Teredo (2001::/32), the first of them, carries an IPv4 address; the registry lists the others as global. */
+const protocolAssignments = ranges('2001::/23');
+const globalAssignments = ranges(
+  '2001::/32',
+  '2001:1::1/128',
+  '2001:1::2/128',
+  '2001:1::3/128',
+  '2001:3::/32',
+  '2001:4:112::/48',
+  '2001:30::/28',
+);
+
+const isReservedAssignment = (address: ipaddr.IPv6): boolean =>
+  within(address, protocolAssignments) && !within(address, globalAssignments);
+
 /** True for an address of the public internet, in dotted or IPv6 notation. What is no address is not public. */
 export const isPublicAddress = (text: string): boolean => {
   if (!ipaddr.isValid(text)) return false;
   const address = ipaddr.parse(text);
   if (address instanceof ipaddr.IPv4) return !within(address, privateV4);
-  return !within(address, privateV6) && !carriedPrivate(address);
+  return !within(address, privateV6) && !isReservedAssignment(address) && !carriedPrivate(address);
 };

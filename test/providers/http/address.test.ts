@@ -13,6 +13,7 @@ test('EGR-2 every refused IPv4 block is refused from its first to its last addre
     ['172.16.0.0', '172.31.255.255', '172.15.255.255', '172.32.0.0'],
     ['192.0.0.0', '192.0.0.255', '191.255.255.255', '192.0.1.0'],
     ['192.0.2.0', '192.0.2.255', '192.0.1.255', '192.0.3.0'],
+    ['192.88.99.0', '192.88.99.255', '192.88.98.255', '192.88.100.0'],
     ['192.168.0.0', '192.168.255.255', '192.167.255.255', '192.169.0.0'],
     ['198.18.0.0', '198.19.255.255', '198.17.255.255', '198.20.0.0'],
     ['198.51.100.0', '198.51.100.255', '198.51.99.255', '198.51.101.0'],
@@ -42,9 +43,22 @@ test('EGR-2 the refused IPv6 blocks', () => {
     '3fff::1',
     '3fff:fff::1',
     '5f00::1',
+    '100::1',
+    '100::ffff:ffff:ffff:ffff',
+    '100:0:0:1::1',
+    '2001:1::4',
+    '2001:2::1',
+    '2001:10::1',
+    '2001:20::1',
+    '2001:2f:ffff::1',
+    '2001:1ff:ffff::1',
+    '2002:c058:6301::1',
   ];
   for (const address of [...refused, 'fec0::1', '64:ff9b:1::1']) assert.equal(isPublicAddress(address), false, address);
-  for (const address of ['2606:4700::1111', '2a00:1450:4001::1', '2001:4860:4860::8888', 'fbff::1'])
+  for (const address of ['2606:4700::1111', '2a00:1450:4001::1', '2001:4860:4860::8888', 'fbff::1', '100:0:0:2::1'])
+    assert.equal(isPublicAddress(address), true, address);
+  // Addresses of protocols that the registry lists as globally reachable.
+  for (const address of ['2001:1::1', '2001:1::3', '2001:3::1', '2001:4:112::1', '2001:30::1', '2001:200::1'])
     assert.equal(isPublicAddress(address), true, address);
 });
 
