@@ -10,7 +10,7 @@ import { schemeOf, type TriggerCaller, unauthenticated } from './trigger-caller.
 import type { TriggerTelemetry } from './trigger-telemetry.ts';
 import type { createTriggerWindows } from './trigger-window.ts';
 import type { triggerOperations } from './triggers.operations.ts';
-import { bodyText, callIdOf, flowOfCall, keptMs, messageIn, slackChallenge } from './triggers.rules.ts';
+import { bodyText, callIdOf, flowOfCall, keptMs, messageIn, slackChallenge, textOfCall } from './triggers.rules.ts';
 import type { TriggerStore } from './triggers.store.ts';
 
 export interface TriggerCallDeps {
@@ -172,7 +172,7 @@ export const createTriggerCalls = (deps: TriggerCallDeps): Accept => {
         details: { retryAfterMs: waitMs },
       });
     assertRunsQueue();
-    const text = bodyText(body);
+    const text = textOfCall(row, bodyText(body));
     const scheme = schemeOf(row);
     const challenge = slackChallenge(scheme, text);
     if (challenge !== null) return ok({ challenge });

@@ -101,6 +101,24 @@ export const bodyText = (body: Uint8Array): string => {
   return Buffer.from(body.buffer, body.byteOffset, body.byteLength).toString('utf8');
 };
 
+/** Senders that also post forms: GitHub by default, Slack for commands and interactions. */
+const formSenders: ReadonlySet<WebhookSchemeName> = new Set(['github', 'slack']);
+
+/**
+ * The text of a call, out of the form (`application/x-www-form-urlencoded`) in which its sender may post it: the JSON of
+ * the field `payload`, or, where a path is read, the fields of a Slack command as JSON. The body tells a form from JSON, which
+ * begins with none of these names, also where a proxy has dropped the content type.
+ */
+export const textOfCall = (
+  { scheme, payload_path: path }: Pick<TriggerRow, 'scheme' | 'payload_path'>,
+  text: string,
+): string => {
+  if (!formSenders.has(scheme as WebhookSchemeName)) return text;
+  if (text.startsWith('payload=')) return new URLSearchParams(text).get('payload') ?? '';
+  const isCommand = scheme === 'slack' && path !== null && /^[a-z_]+=/.test(text);
+  return isCommand ? JSON.stringify(Object.fromEntries(new URLSearchParams(text))) : text;
+};
+
 /** What of the body is the message to the target. */
 export const messageIn = (text: string, { payload_path: path }: Pick<TriggerRow, 'payload_path'>): string => {
   const value = path === null ? text : valueAt(parsed(text), path);

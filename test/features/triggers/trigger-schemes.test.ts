@@ -1,9 +1,17 @@
 import assert from 'node:assert/strict';
-import { forEachService } from '../../support/app.ts';
+import { forEachService, type TestApp } from '../../support/app.ts';
 import { followToEnd } from '../runs/run-calls.ts';
 import { acceptedRun, headersOf, openTriggers, outcomeOf, saveTrigger, sendCall } from './trigger-world.ts';
 
 const service = { Scheduling: { RunWorker: false } };
+
+/** The text that a call gave its agent, once its run has ended. */
+const messageOf = async (app: TestApp, runId: string): Promise<unknown> => {
+  await followToEnd(app.client, runId);
+  const { body } = await app.client.runs.input({ params: { runId } });
+  const content: unknown = body.messages.at(-1)?.contents[0];
+  return (content as { readonly text?: string } | undefined)?.text;
+};
 
 const pullRequest = JSON.stringify({ action: 'opened', pull_request: { title: 'Mend the printer', number: 7 } });
 const invoice = (id: unknown): string =>
@@ -42,6 +50,39 @@ forEachService(
       '401 unauthenticated',
       'by Standard Webhooks it is not signed',
     );
+  },
+);
+
+forEachService(
+  'TRIGGER-18 TRIGGER-28 forms, which GitHub posts by default and Slack for commands and buttons, are read as their JSON',
+  async (open) => {
+    const app = await openTriggers(open);
+    const form = (payload: string): string => new URLSearchParams({ payload }).toString();
+    await saveTrigger(app, { scheme: 'github', payloadMode: 'Path', payloadPath: 'pull_request.title' }, 'titles');
+    await saveTrigger(app, { scheme: 'github' }, 'bodies');
+    await saveTrigger(app, { scheme: 'slack', payloadMode: 'Path', payloadPath: 'text' }, 'commands');
+    await saveTrigger(app, { scheme: 'slack', payloadMode: 'Path', payloadPath: 'actions' }, 'buttons');
+    const cases = [
+      [{ name: 'titles', scheme: 'github', body: form(pullRequest) }, 'Mend the printer'],
+      [{ name: 'bodies', scheme: 'github', body: form(pullRequest) }, pullRequest],
+      [{ name: 'commands', scheme: 'slack', body: command }, 'help'],
+      [
+        { name: 'buttons', scheme: 'slack', body: form('{"type":"block_actions","actions":"approve & go"}') },
+        'approve & go',
+      ],
+    ] as const;
+    for (const [call, message] of cases) {
+      assert.equal(await messageOf(app, await acceptedRun(app, call)), message, call.name);
+    }
+    for (const body of ['payload=', 'payload=%7B', form('text'), 'other=1'])
+      assert.equal(
+        await outcomeOf(app, { name: 'titles', scheme: 'github', body }),
+        '400 trigger-payload-invalid',
+        body,
+      );
+    // Another scheme's sender posts no forms: what looks like one is text.
+    await saveTrigger(app, {}, 'standard');
+    assert.equal(await messageOf(app, await acceptedRun(app, { name: 'standard', body: 'payload=Hi' })), 'payload=Hi');
   },
 );
 
