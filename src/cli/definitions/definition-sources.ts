@@ -1,38 +1,8 @@
-import type { Dirent } from 'node:fs';
-import { readdir } from 'node:fs/promises';
-import { join } from 'node:path';
 import type { DefinitionDocument, DefinitionProblem } from '../../contract/definition-document.ts';
 import { AcpError } from '../../contract/errors.ts';
 import { unreadableFile } from '../files/file-fault.ts';
 import { isFolder, readText } from '../files/read-body.ts';
 import type { Terminal } from '../output/terminal.ts';
-
-const definitionFile = /\.(ya?ml|json)$/i;
-
-/** Entries of a folder in code-point order, hidden ones left out. */
-const entriesOf = async (folder: string): Promise<readonly Dirent[]> => {
-  try {
-    const entries = await readdir(folder, { withFileTypes: true });
-    return entries.filter(({ name }) => !name.startsWith('.')).sort((left, right) => (left.name < right.name ? -1 : 1));
-  } catch (cause) {
-    throw unreadableFile(folder, cause, { ENOENT: 'it does not exist any more' });
-  }
-};
-
-/** Definition files below a folder. A folder that cannot be read is reported, and the others are looked through. */
-const filesBelow = async (folder: string, report: (path: string, error: unknown) => void): Promise<string[]> => {
-  const files: string[] = [];
-  try {
-    for (const entry of await entriesOf(folder)) {
-      const path = join(folder, entry.name);
-      if (entry.isDirectory()) files.push(...(await filesBelow(path, report)));
-      else if (definitionFile.test(entry.name)) files.push(path);
-    }
-  } catch (error) {
-    report(folder, error);
-  }
-  return files;
-};
 
 export interface DefinitionSources {
   readonly documents: readonly DefinitionDocument[];
@@ -52,12 +22,18 @@ export const readDefinitions = async (paths: readonly string[], terminal: Termin
       'validation-failed',
       'Name the definitions with -f: a file, a folder, or - for the standard input.',
     );
-  const { parseDefinitionDocuments } = await import('../../core/documents/definition-documents.ts');
+  const [{ parseDefinitionDocuments }, { definitionFilesBelow }] = await Promise.all([
+    import('../../core/documents/definition-documents.ts'),
+    import('../../core/documents/definition-files.ts'),
+  ]);
   const documents: DefinitionDocument[] = [];
   const problems: DefinitionProblem[] = [];
   const report = (path: string, error: unknown) => problems.push(unreadable(path, error));
+  const reportUnreadable = (path: string, cause: unknown) =>
+    report(path, unreadableFile(path, cause, { ENOENT: 'it does not exist any more' }));
   for (const path of paths) {
-    const files = path !== '-' && (await isFolder(path)) ? await filesBelow(path, report) : [path];
+    const isBelow = path !== '-' && (await isFolder(path));
+    const files = isBelow ? await definitionFilesBelow(path, reportUnreadable) : [path];
     for (const file of files) {
       const shown = file === '-' ? '<stdin>' : file;
       try {

@@ -8,6 +8,7 @@ const reasons: Readonly<Record<string, string>> = {
   ENOENT: 'it does not exist',
   EACCES: 'it may not be read',
   EISDIR: 'it is a folder',
+  'special-file': 'it is a pipe, a socket or a device',
 };
 
 /** A file or folder that was named and cannot be read; `own` are reasons that are worded otherwise. */

@@ -1,5 +1,4 @@
-import { readdir, readFile, stat } from 'node:fs/promises';
-import { join } from 'node:path';
+import { readFile, stat } from 'node:fs/promises';
 import {
   type DefinitionDocument,
   type DefinitionParser,
@@ -8,6 +7,7 @@ import {
 } from '../../contract/definition-document.ts';
 import type { Json } from '../../contract/schema.ts';
 import { canonicalJson } from '../../core/documents/canonical-json.ts';
+import { definitionFilesBelow } from '../../core/documents/definition-files.ts';
 import { compileChecker } from '../../core/validate.ts';
 import type { CompiledAgent } from '../../engine/compiled-agent.ts';
 import { reachWithin } from './agents.catalog.ts';
@@ -66,36 +66,25 @@ interface Sources {
   readonly problems: DefinitionProblem[];
 }
 
-const isDefinitionFile = (name: string): boolean => /\.(?:ya?ml|json)$/i.test(name);
-
-/** The file itself, or every YAML and JSON file below the folder, by name and without hidden ones. */
-const filesOf = async (path: string): Promise<string[]> => {
-  if (!(await stat(path)).isDirectory()) return [path];
-  const entries = await readdir(path, { withFileTypes: true });
-  const shown = entries.filter(({ name }) => !name.startsWith('.')).sort((a, b) => (a.name < b.name ? -1 : 1));
-  const files: string[] = [];
-  for (const entry of shown) {
-    if (entry.isDirectory()) files.push(...(await filesOf(join(path, entry.name))));
-    else if (isDefinitionFile(entry.name)) files.push(join(path, entry.name));
-  }
-  return files;
-};
-
 const errorCode = (error: unknown): string =>
   error instanceof Error && 'code' in error && typeof error.code === 'string' ? error.code : 'unreadable';
 
 const readSources = async (paths: readonly string[], parse: DefinitionParser): Promise<Sources> => {
   const sources: Sources = { documents: [], problems: [] };
+  const report = (file: string, error: unknown) => {
+    const message = `The file or folder cannot be read (${errorCode(error)}).`;
+    sources.problems.push({ file, line: null, name: null, field: '', message });
+  };
   for (const path of paths) {
     try {
-      for (const file of await filesOf(path)) {
+      const files = (await stat(path)).isDirectory() ? await definitionFilesBelow(path, report) : [path];
+      for (const file of files) {
         const parsed = parse(await readFile(file, 'utf8'), file);
         sources.documents.push(...parsed.documents);
         sources.problems.push(...parsed.problems);
       }
     } catch (error) {
-      const message = `The file or folder cannot be read (${errorCode(error)}).`;
-      sources.problems.push({ file: path, line: null, name: null, field: '', message });
+      report(path, error);
     }
   }
   return sources;

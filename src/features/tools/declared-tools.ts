@@ -1,6 +1,7 @@
-import { readdir, readFile, stat } from 'node:fs/promises';
-import { dirname, extname, isAbsolute, join, resolve } from 'node:path';
+import { readFile, stat } from 'node:fs/promises';
+import { dirname, isAbsolute, resolve } from 'node:path';
 import { type Document, isAlias, isMap, isScalar, isSeq, LineCounter, type Node, parseAllDocuments } from 'yaml';
+import { definitionFilesBelow } from '../../core/documents/definition-files.ts';
 import { yamlFault } from '../../core/documents/yaml-fault.ts';
 import {
   type FieldPath,
@@ -31,8 +32,6 @@ export interface LoadedTools {
   readonly problems: readonly ToolProblem[];
 }
 
-const extensions = ['.yaml', '.yml', '.json'];
-
 const fileProblem = (file: string, message: string, line: number | null = null): ToolProblem => ({
   file,
   line,
@@ -40,21 +39,6 @@ const fileProblem = (file: string, message: string, line: number | null = null):
   field: '',
   message,
 });
-
-/** The file itself, or all YAML and JSON files below a folder in order of their path; hidden ones are left out. */
-const listFiles = async (path: string): Promise<string[]> => {
-  if (!(await stat(path)).isDirectory()) return [path];
-  const entries = await readdir(path, { withFileTypes: true });
-  const visible = entries.filter(({ name }) => !name.startsWith('.')).sort((a, b) => (a.name < b.name ? -1 : 1));
-  const lists = await Promise.all(
-    visible.map(async (entry) => {
-      const inner = join(path, entry.name);
-      if (entry.isDirectory()) return listFiles(inner);
-      return extensions.includes(extname(entry.name).toLowerCase()) ? [inner] : [];
-    }),
-  );
-  return lists.flat();
-};
 
 interface Located {
   readonly node: Node | null;
@@ -166,7 +150,9 @@ export const loadDeclaredTools = async (paths: readonly string[], deps: Declared
     }
   };
   for (const path of paths) {
-    const files = (await attempt(path, () => listFiles(path))) ?? [];
+    const report = (file: string, error: unknown) => problems.push(fileProblem(file, readFailure(error)));
+    const list = async () => ((await stat(path)).isDirectory() ? await definitionFilesBelow(path, report) : [path]);
+    const files = (await attempt(path, list)) ?? [];
     for (const file of files) {
       const loaded = await attempt(file, () => readToolFile(file, deps));
       registrations.push(...(loaded?.registrations ?? []));
