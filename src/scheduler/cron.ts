@@ -2,6 +2,8 @@ import { Cron } from 'croner';
 
 /** Five fields of a cron expression, read; times in it are of a wall clock without a zone. */
 export interface CronExpression {
+  /** The minute or hour field begins with `*`: the times are an interval in real time. Else they are fixed local times. */
+  readonly isInterval: boolean;
   /** Next time of the wall clock that matches, after this one; null: none within a lifetime. */
   after(wall: Temporal.PlainDateTime): Temporal.PlainDateTime | null;
 }
@@ -88,6 +90,7 @@ export const parseCron = (text: string): CronExpression => {
   // Without a zone of its own: a wall clock that no clock change moves.
   const cron = new Cron(parts.join(' '), { mode: '5-part', timezone: 'UTC', paused: true });
   return {
+    isInterval: parts.slice(0, 2).some((part) => part.startsWith('*')),
     after(wall) {
       const next = cron.nextRun(fromWall(wall));
       return next === null ? null : toWall(next);
@@ -106,28 +109,59 @@ export const timeZoneName = (name: string): string | null => {
   }
 };
 
+/** The next instant, epoch milliseconds, at which the clock of a zone shows a matching time; each pass of a repeated hour counts. */
+const nextOfInterval = (cron: CronExpression, timeZone: string, afterMs: number, beforeMs: number): number | null => {
+  let from = Temporal.Instant.fromEpochMilliseconds(afterMs).toZonedDateTimeISO(timeZone);
+  let wall = cron.after(from.toPlainDateTime());
+  for (;;) {
+    const change = from.getTimeZoneTransition('next');
+    // Until its next change the clock of the zone is as far from UTC as now.
+    const instant = wall === null ? null : wall.toZonedDateTime('UTC').epochMilliseconds - from.offsetNanoseconds / 1e6;
+    if (instant !== null && (change === null || instant < change.epochMilliseconds))
+      return instant < beforeMs ? instant : null;
+    if (change === null || change.epochMilliseconds >= beforeMs) return null;
+    from = change;
+    // The first time after the change may match itself.
+    wall = cron.after(from.toPlainDateTime().subtract({ seconds: 1 }));
+  }
+};
+
 /**
- * When an expression next occurs in a zone after an instant and before another one, epoch milliseconds; null: not at all. A
- * local time that a clock change skips is none; one that comes twice is the earlier of both instants.
+ * The instant of a fixed local time, epoch milliseconds: the earlier one of a time that occurs twice, and the first instant
+ * after the gap for a time that a clock change skips.
+ */
+const instantOf = (wall: Temporal.PlainDateTime, timeZone: string): number | null => {
+  const zoned = wall.toZonedDateTime(timeZone, { disambiguation: 'earlier' });
+  if (zoned.toPlainDateTime().equals(wall)) return zoned.epochMilliseconds;
+  return zoned.getTimeZoneTransition('next')?.epochMilliseconds ?? null;
+};
+
+const nextOfFixedTimes = (cron: CronExpression, timeZone: string, afterMs: number, beforeMs: number): number | null => {
+  const after = Temporal.Instant.fromEpochMilliseconds(afterMs);
+  const last = Temporal.Instant.fromEpochMilliseconds(beforeMs).toZonedDateTimeISO(timeZone).toPlainDateTime();
+  let wall = cron.after(after.toZonedDateTimeISO(timeZone).toPlainDateTime());
+  for (; wall !== null; wall = cron.after(wall)) {
+    if (Temporal.PlainDateTime.compare(wall, last) > 0) return null;
+    const instant = instantOf(wall, timeZone);
+    if (instant !== null && instant > afterMs) return instant < beforeMs ? instant : null;
+  }
+  return null;
+};
+
+/**
+ * When an expression next occurs in a zone after an instant and before another one, epoch milliseconds; null: not at all.
+ * Clock changes as cron handles them: an interval continues in real time; a fixed time that is skipped occurs once, at the
+ * first instant after the gap, and one that is repeated once, at the earlier instant.
  */
 export const nextOccurrence = (
   cron: CronExpression,
   timeZone: string,
   afterMs: number,
   beforeMs: number,
-): number | null => {
-  const after = Temporal.Instant.fromEpochMilliseconds(afterMs);
-  const last = Temporal.Instant.fromEpochMilliseconds(beforeMs).toZonedDateTimeISO(timeZone).toPlainDateTime();
-  let wall = cron.after(after.toZonedDateTimeISO(timeZone).toPlainDateTime());
-  for (; wall !== null; wall = cron.after(wall)) {
-    if (Temporal.PlainDateTime.compare(wall, last) > 0) return null;
-    const instant = occurrenceAt(wall, timeZone);
-    if (instant !== null && instant > afterMs) return instant < beforeMs ? instant : null;
-  }
-  return null;
-};
+): number | null => (cron.isInterval ? nextOfInterval : nextOfFixedTimes)(cron, timeZone, afterMs, beforeMs);
 
-const occurrenceAt = (wall: Temporal.PlainDateTime, timeZone: string): number | null => {
-  const zoned = wall.toZonedDateTime(timeZone, { disambiguation: 'earlier' });
-  return zoned.toPlainDateTime().equals(wall) ? zoned.epochMilliseconds : null;
+/** Whether an occurrence, epoch milliseconds, has another local time than the expression names, since a clock change skips that one. */
+export const isMovedOccurrence = (cron: CronExpression, timeZone: string, atMs: number): boolean => {
+  const wall = Temporal.Instant.fromEpochMilliseconds(atMs).toZonedDateTimeISO(timeZone).toPlainDateTime();
+  return cron.after(wall.subtract({ seconds: 1 }))?.equals(wall) !== true;
 };

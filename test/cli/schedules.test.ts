@@ -7,7 +7,7 @@ interface Next {
   readonly cron: string | null;
   readonly timeZone: string;
   readonly enabled: boolean;
-  readonly occurrences: readonly { readonly at: string; readonly local: string }[];
+  readonly occurrences: readonly { readonly at: string; readonly local: string; readonly isMoved: boolean }[];
 }
 
 const sweep = ['--handler-key', 'acp.retention', '--target-name', '*'];
@@ -49,6 +49,16 @@ test('schedules next tells the times of a schedule on the wall clock of its zone
       line,
       /^(Mon|Tues|Wednes|Thurs|Fri)day \d+ [A-Z][a-z]+ 20\d\d, 07:00 Europe\/Berlin \(UTC\+0[12]:00\) +in /,
     );
+
+  // On the last Sunday of March there is no half past two in Berlin.
+  await save('spring', '--cron', '30 2 * 3 SUN', '--time-zone', 'Europe/Berlin');
+  const moved = (await next('spring', '-n', '6')).occurrences.filter(({ isMoved }) => isMoved);
+  assert.ok(moved.length > 0);
+  for (const { local } of moved) assert.match(local, /T03:00:00\+02:00/);
+  const springs = (await acp('schedules', 'next', 'spring', '-n', '6')).stdout.split('\n');
+  const marked = springs.filter((line) => line.endsWith(', moved by a clock change'));
+  assert.equal(marked.length, moved.length);
+  for (const line of marked) assert.match(line, /03:00 Europe\/Berlin/);
 
   await save('paused', '--cron', '*/5 * * * *', '-f', folder.write('off.yaml', 'enabled: false\n'));
   const paused = await acp('schedules', 'next', 'paused', '-n', '1');

@@ -16,10 +16,21 @@ const countOf = (text: string): number => {
   throw new AcpError('validation-failed', `--count is a whole number from 1 to ${most}, not "${text}".`);
 };
 
-/** The next times of a schedule, epoch milliseconds: first the one that the service waits for, or that is due already. */
-const upcoming = async ({ cron, timeZone, nextRunAt }: JobSchedule, count: number, now: number): Promise<number[]> => {
+interface Upcoming {
+  /** Epoch milliseconds. */
+  readonly at: number;
+  /** A clock change skips the local time that the expression names. */
+  readonly isMoved: boolean;
+}
+
+/** The next times of a schedule: first the one that the service waits for, or that is due already. */
+const upcoming = async (
+  { cron, timeZone, nextRunAt }: JobSchedule,
+  count: number,
+  now: number,
+): Promise<Upcoming[]> => {
   if (cron === null) return [];
-  const { nextOccurrence, parseCron } = await import('../../scheduler/cron.ts');
+  const { isMovedOccurrence, nextOccurrence, parseCron } = await import('../../scheduler/cron.ts');
   const expression = parseCron(cron);
   const times = nextRunAt === null ? [] : [Date.parse(nextRunAt)];
   while (times.length < count) {
@@ -29,27 +40,32 @@ const upcoming = async ({ cron, timeZone, nextRunAt }: JobSchedule, count: numbe
     if (next === null) break;
     times.push(next);
   }
-  return times;
+  return times.map((at) => ({ at, isMoved: isMovedOccurrence(expression, timeZone, at) }));
 };
 
-const occurrence = (at: number, timeZone: string) => ({
+const occurrence = ({ at, isMoved }: Upcoming, timeZone: string) => ({
   at: new Date(at).toISOString(),
   local: Temporal.Instant.fromEpochMilliseconds(at).toZonedDateTimeISO(timeZone).toString(),
+  isMoved,
 });
 
-const timesText = (times: readonly number[], timeZone: string, now: number, { style }: Terminal): string => {
-  const lines = times.map((at) => ({ words: safeLine(occurrenceWords(at, timeZone)), distance: at - now }));
+const timesText = (times: readonly Upcoming[], timeZone: string, now: number, { style }: Terminal): string => {
+  const lines = times.map(({ at, isMoved }) => ({
+    words: safeLine(occurrenceWords(at, timeZone)),
+    distance: at - now,
+    note: isMoved ? ', moved by a clock change' : '',
+  }));
   const width = Math.max(0, ...lines.map(({ words }) => textWidth(words)));
   return lines
-    .map(({ words, distance }) => {
+    .map(({ words, distance, note }) => {
       const far = distance < 0 ? `due ${distanceWords(distance)}` : distanceWords(distance);
-      return `${padText(words, width)}  ${style.dim(far)}\n`;
+      return `${padText(words, width)}  ${style.dim(far)}${style.yellow(note)}\n`;
     })
     .join('');
 };
 
 /** What a reader of the times has to know about them; empty: nothing. */
-const caveat = ({ name, cron, enabled }: JobSchedule, times: readonly number[]): string => {
+const caveat = ({ name, cron, enabled }: JobSchedule, times: readonly Upcoming[]): string => {
   if (cron === null) return `${name} has no cron: a job comes of it when somebody triggers it.`;
   if (times.length === 0) return `${name} does not occur any more.`;
   return enabled ? '' : `${name} is disabled: no job comes of it at these times unless it is enabled.`;
@@ -62,7 +78,7 @@ const next = async ({ terminal, globals, print, connected }: Session, { args, op
   const { cron, timeZone, enabled } = schedule;
   const now = Date.now();
   const times = await upcoming(schedule, count, now);
-  await print({ name, cron, timeZone, enabled, occurrences: times.map((at) => occurrence(at, timeZone)) }, () =>
+  await print({ name, cron, timeZone, enabled, occurrences: times.map((time) => occurrence(time, timeZone)) }, () =>
     timesText(times, timeZone, now, terminal),
   );
   if (globals.json) return;
