@@ -29,8 +29,8 @@ export type RpcMessage =
   | ({ readonly kind: 'notification' } & RpcNotification)
   /** An answer to what this side would have asked. */
   | { readonly kind: 'answer' }
-  /** No message of JSON-RPC; the id is null where none can be told. */
-  | { readonly kind: 'invalid'; readonly id: RpcId | null; readonly error: RpcError };
+  /** No message of JSON-RPC; the id is null where it has none that is valid. `isObject`: one object could be read. */
+  | { readonly kind: 'invalid'; readonly id: RpcId | null; readonly error: RpcError; readonly isObject: boolean };
 
 export interface RpcErrorShape {
   readonly code: number;

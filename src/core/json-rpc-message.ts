@@ -29,16 +29,18 @@ export const accepts = (accept: string | undefined, type: string): boolean => {
   });
 };
 
-const invalid = (id: unknown, code: number, message: string): RpcMessage => ({
+const invalid = (id: unknown, code: number, message: string, isObject = true): RpcMessage => ({
   kind: 'invalid',
   id: isId(id) ? id : null,
   error: new RpcError(code, message),
+  isObject,
 });
 
 /** Which message of JSON-RPC 2.0 a value is. */
 const rpcMessage = (value: unknown): RpcMessage => {
-  if (Array.isArray(value)) return invalid(null, rpcCodes.invalidRequest, 'Batches are not served: send one message.');
-  if (!isObject(value)) return invalid(null, rpcCodes.invalidRequest, 'A message is an object.');
+  if (Array.isArray(value))
+    return invalid(null, rpcCodes.invalidRequest, 'Batches are not served: send one message.', false);
+  if (!isObject(value)) return invalid(null, rpcCodes.invalidRequest, 'A message is an object.', false);
   const { jsonrpc, id, method, params = {} } = value;
   if (jsonrpc !== '2.0') return invalid(id, rpcCodes.invalidRequest, 'jsonrpc must be "2.0".');
   if (method === undefined && isId(id) && ('result' in value || 'error' in value)) return { kind: 'answer' };
@@ -68,6 +70,6 @@ export const readRpcMessage = async (
   } catch (error) {
     if (!(error instanceof AcpError)) throw error;
     const code = error.code === 'malformed-json' ? rpcCodes.parseError : rpcCodes.invalidRequest;
-    return invalid(null, code, error.message);
+    return invalid(null, code, error.message, false);
   }
 };

@@ -12,7 +12,10 @@ const kinds = {
   ExtensionRequired: [-32008, 'EXTENSION_SUPPORT_REQUIRED'],
   VersionNotSupported: [-32009, 'VERSION_NOT_SUPPORTED'],
   ParseError: [rpcCodes.parseError, 'PARSE_ERROR'],
+  /** One object that is no valid request. */
   InvalidRequest: [rpcCodes.invalidRequest, 'INVALID_REQUEST'],
+  /** A batch, or a value that cannot be a request. */
+  NoRequest: [rpcCodes.invalidRequest, 'INVALID_REQUEST'],
   MethodNotFound: [rpcCodes.methodNotFound, 'METHOD_NOT_FOUND'],
   InvalidParams: [rpcCodes.invalidParams, 'INVALID_PARAMS'],
   Internal: [rpcCodes.internalError, 'INTERNAL_ERROR'],
@@ -41,9 +44,9 @@ export class A2AError extends Error {
     this.metadata = metadata;
   }
 
-  /** What is no request of JSON-RPC at all is a bad request for HTTP, too. */
+  /** The body is a bad request for HTTP, too: no object could be read of it. */
   get isMalformed(): boolean {
-    return this.kind === 'ParseError' || this.kind === 'InvalidRequest';
+    return this.kind === 'ParseError' || this.kind === 'NoRequest';
   }
 
   /** As version 1.0 says it, in error details of Google; version 0.3 has no such form. */

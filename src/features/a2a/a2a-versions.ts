@@ -61,6 +61,12 @@ export const protocolVersion = (
   });
 };
 
+/** The version in whose form a card is: 0.3 for a caller that names it, or none, while it is served. */
+export const cardVersion = (header: string | undefined, legacy: boolean): ProtocolVersion => {
+  const requested = header?.trim() ?? '';
+  return legacy && (requested === '' || /^0\.3(?:\.\d+)?$/.test(requested)) ? '0.3' : '1.0';
+};
+
 /** Undefined: the version has no such method. */
 export const methodOf = (version: ProtocolVersion, name: string): A2AMethod | undefined => methods[version].get(name);
 

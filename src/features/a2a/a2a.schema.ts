@@ -147,6 +147,9 @@ export interface ListTasksResponse {
 }
 
 const Scheme = Type.Union([
+  open({ type: Type.Literal('http'), scheme: Type.Literal('Bearer') }),
+  open({ type: Type.Literal('apiKey'), in: Type.Literal('header'), name: Type.String() }),
+  open({ type: Type.Literal('openIdConnect'), openIdConnectUrl: Type.String() }),
   open({ httpAuthSecurityScheme: open({ scheme: Type.Literal('Bearer') }) }),
   open({ apiKeySecurityScheme: open({ location: Type.Literal('header'), name: Type.String() }) }),
   open({ openIdConnectSecurityScheme: open({ openIdConnectUrl: Type.String() }) }),
@@ -176,16 +179,20 @@ export const AgentCard = open(
       extendedAgentCard: Type.Literal(false),
       extensions: Type.Array(open({ uri: Type.String(), description: Type.String(), required: Type.Literal(false) })),
     }),
-    securitySchemes: Type.Record(Type.String(), Scheme),
-    securityRequirements: Type.Array(
-      open({ schemes: Type.Record(Type.String(), open({ list: Type.Array(Type.String()) })) }),
+    securitySchemes: Type.Record(Type.String(), Scheme, { description: 'In the shape of the version of the card' }),
+    securityRequirements: Type.Optional(
+      Type.Array(open({ schemes: Type.Record(Type.String(), open({ list: Type.Array(Type.String()) })) }), {
+        description: 'Of a card of version 1.0',
+      }),
     ),
     defaultInputModes: modes,
     defaultOutputModes: modes,
     skills: Type.Array(Skill),
     documentationUrl: text(),
     iconUrl: text(),
-    url: Type.Optional(Type.String({ description: 'For callers of version 0.3, as are the four that follow' })),
+    url: Type.Optional(
+      Type.String({ description: 'Of a card of version 0.3, as are the four properties that follow' }),
+    ),
     preferredTransport: Type.Optional(Type.Literal('JSONRPC')),
     protocolVersion: Type.Optional(Type.Literal('0.3.0')),
     security: Type.Optional(Type.Array(Type.Record(Type.String(), Type.Array(Type.String())))),

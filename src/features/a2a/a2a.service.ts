@@ -13,7 +13,7 @@ import type { ProtocolVersion } from './a2a.schema.ts';
 import { type A2ACalls, isStreaming, type VersionedCall } from './a2a-calls.ts';
 import { A2AError, protocolError } from './a2a-errors.ts';
 import type { A2ATelemetry, TracedCall } from './a2a-telemetry.ts';
-import { askedExtensions, protocolVersion, resumeExtension } from './a2a-versions.ts';
+import { askedExtensions, cardVersion, protocolVersion, resumeExtension } from './a2a-versions.ts';
 import { agentCard, type CardSettings, cardTag, outputModes, type PublicAgent } from './agent-card.rules.ts';
 import type { TaskStreams } from './task-streams.ts';
 
@@ -23,7 +23,7 @@ export interface A2AServiceDeps {
   readonly calls: A2ACalls;
   readonly streams: TaskStreams;
   readonly telemetry: A2ATelemetry;
-  readonly settings: Omit<CardSettings, 'url'> & {
+  readonly settings: Omit<CardSettings, 'url' | 'version'> & {
     /** Address of the service without its prefix; null: as the request has it. */
     readonly publicBaseUrl: string | null;
     /** Where the service listens, for requests that do not say which host they are for. */
@@ -47,7 +47,7 @@ type CallReply = Awaited<ReturnType<Call>>;
 type AddressHeaders = Pick<CallInput['headers'], 'host' | 'x-forwarded-host' | 'x-forwarded-proto'>;
 
 /** What a card may depend on beside its address. */
-const cardHeaders = ['Authorization', 'X-Api-Key', 'X-Forwarded-Host', 'X-Forwarded-Proto', 'Origin'];
+const cardHeaders = ['A2A-Version', 'Authorization', 'X-Api-Key', 'X-Forwarded-Host', 'X-Forwarded-Proto', 'Origin'];
 
 const missing = (): AcpError => new AcpError('not-found', 'There is nothing at this path.');
 
@@ -118,7 +118,8 @@ export const a2aService = (deps: A2AServiceDeps): Handlers<typeof a2aOperations>
     answering.id = message.id;
     const { code, message: why } = message.error;
     if (code === rpcCodes.parseError) throw new A2AError('ParseError', why);
-    throw new A2AError(code === rpcCodes.invalidParams ? 'InvalidParams' : 'InvalidRequest', why);
+    if (code === rpcCodes.invalidParams) throw new A2AError('InvalidParams', why);
+    throw new A2AError(message.isObject ? 'InvalidRequest' : 'NoRequest', why);
   };
 
   const assertAccepts = (accept: string | undefined, type: string): void => {
@@ -181,7 +182,8 @@ export const a2aService = (deps: A2AServiceDeps): Handlers<typeof a2aOperations>
       const agent = publicAgent(await find(context.tenantId, params.agent));
       const { path, legacy, provider, issuer, allowedMediaTypes, publicCards } = settings;
       const url = `${baseOf(headers)}${path}/${encodeURIComponent(agent.name)}`;
-      const card = agentCard(agent, { url, legacy, provider, issuer, allowedMediaTypes });
+      const version = cardVersion(headers['a2a-version'], legacy);
+      const card = agentCard(agent, { url, legacy, version, provider, issuer, allowedMediaTypes });
       const tag = cardTag(card);
       const fields = { ETag: tag, 'Cache-Control': `${publicCards ? 'public' : 'private'}, max-age=300`, Vary };
       if (hasTag(headers['if-none-match'], tag)) return { status: 304, headers: fields };

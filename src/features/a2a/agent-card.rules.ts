@@ -1,6 +1,6 @@
 import { createHash } from 'node:crypto';
 import type { Json } from '../../contract/schema.ts';
-import type { AgentCard, SecurityScheme } from './a2a.schema.ts';
+import type { AgentCard, ProtocolVersion, SecurityScheme } from './a2a.schema.ts';
 import { resumeExtension } from './a2a-versions.ts';
 
 /** What a definition says of itself to strangers. */
@@ -17,7 +17,10 @@ export interface PublicAgent {
 export interface CardSettings {
   /** Address of the agent's endpoint. */
   readonly url: string;
+  /** Version 0.3 is served, too. */
   readonly legacy: boolean;
+  /** In whose form the card is. Readers of one version refuse security schemes of the other, or lose them. */
+  readonly version: ProtocolVersion;
   readonly provider: { readonly organization: string; readonly url: string } | null;
   /** Issuer of tokens; null: there is none. */
   readonly issuer: string | null;
@@ -39,35 +42,39 @@ const inputModes = (allowedMediaTypes: readonly string[]): string[] => [
 export const outputModes = ({ answersJson }: Pick<PublicAgent, 'answersJson'>): string[] =>
   answersJson ? ['text/plain', 'application/json'] : ['text/plain'];
 
-const securitySchemes = (issuer: string | null): Record<string, SecurityScheme> => ({
-  bearer: { httpAuthSecurityScheme: { scheme: 'Bearer' } },
-  apiKey: { apiKeySecurityScheme: { location: 'header', name: 'X-Api-Key' } },
-  ...(issuer === null
-    ? {}
-    : {
-        oidc: {
-          openIdConnectSecurityScheme: {
-            openIdConnectUrl: `${issuer.replace(/\/$/, '')}/.well-known/openid-configuration`,
-          },
-        },
-      }),
-});
+const discoveryUrl = (issuer: string): string => `${issuer.replace(/\/$/, '')}/.well-known/openid-configuration`;
 
-/** The members that a reader of version 0.3 needs; others ignore them. */
-const legacyMembers = (url: string, schemes: readonly string[]) => ({
-  url,
-  preferredTransport: 'JSONRPC' as const,
-  protocolVersion: '0.3.0' as const,
-  security: schemes.map((name) => ({ [name]: [] as string[] })),
-  supportsAuthenticatedExtendedCard: false as const,
-});
+const security = (issuer: string | null): Pick<AgentCard, 'securitySchemes' | 'securityRequirements'> => {
+  const securitySchemes: Record<string, SecurityScheme> = {
+    bearer: { httpAuthSecurityScheme: { scheme: 'Bearer' } },
+    apiKey: { apiKeySecurityScheme: { location: 'header', name: 'X-Api-Key' } },
+    ...(issuer === null ? {} : { oidc: { openIdConnectSecurityScheme: { openIdConnectUrl: discoveryUrl(issuer) } } }),
+  };
+  const names = Object.keys(securitySchemes);
+  return { securitySchemes, securityRequirements: names.map((name) => ({ schemes: { [name]: { list: [] } } })) };
+};
+
+/** The properties of a card that version 0.3 has otherwise. */
+const legacyProperties = (url: string, issuer: string | null) => {
+  const securitySchemes: Record<string, SecurityScheme> = {
+    bearer: { type: 'http', scheme: 'Bearer' },
+    apiKey: { type: 'apiKey', in: 'header', name: 'X-Api-Key' },
+    ...(issuer === null ? {} : { oidc: { type: 'openIdConnect', openIdConnectUrl: discoveryUrl(issuer) } }),
+  };
+  return {
+    securitySchemes,
+    url,
+    preferredTransport: 'JSONRPC' as const,
+    protocolVersion: '0.3.0' as const,
+    security: Object.keys(securitySchemes).map((name) => ({ [name]: [] as string[] })),
+    supportsAuthenticatedExtendedCard: false as const,
+  };
+};
 
 /** What other agents read of an agent before they call it: never its instructions, model, tools or skills. */
 export const agentCard = (agent: PublicAgent, settings: CardSettings): AgentCard => {
-  const { url, legacy } = settings;
+  const { url, legacy, version, issuer } = settings;
   const { metadata } = agent;
-  const schemes = securitySchemes(settings.issuer);
-  const names = Object.keys(schemes);
   const title = agent.displayName ?? agent.name;
   const description = agent.description ?? '';
   const examples = textList(metadata['a2a.examples']);
@@ -94,8 +101,7 @@ export const agentCard = (agent: PublicAgent, settings: CardSettings): AgentCard
         },
       ],
     },
-    securitySchemes: schemes,
-    securityRequirements: names.map((name) => ({ schemes: { [name]: { list: [] } } })),
+    ...(version === '0.3' ? legacyProperties(url, issuer) : security(issuer)),
     defaultInputModes: inputModes(settings.allowedMediaTypes),
     defaultOutputModes: outputModes(agent),
     skills: [
@@ -109,7 +115,6 @@ export const agentCard = (agent: PublicAgent, settings: CardSettings): AgentCard
     ],
     ...(documentationUrl === null ? {} : { documentationUrl }),
     ...(iconUrl === null ? {} : { iconUrl }),
-    ...(legacy ? legacyMembers(url, names) : {}),
   };
 };
 

@@ -26,7 +26,8 @@ forEachHttpService(
       host: { A2A: { Agents: ['helper', 'poet'], Provider: { Organization: 'Acme', Url: 'https://acme.example' } } },
     });
     const url = `${app.url}/a2a/poet`;
-    const { status, body, headers } = await cardOf(app, { agent: 'poet' });
+    const named = { 'a2a-version': '1.0' };
+    const { status, body, headers } = await cardOf(app, { agent: 'poet', headers: named });
     assert.equal(status, 200);
     assert.deepEqual(body, {
       name: 'The poet',
@@ -55,12 +56,26 @@ forEachHttpService(
       ],
       documentationUrl: 'https://example.org/poet',
       iconUrl: 'https://example.org/poet.png',
-      url,
-      preferredTransport: 'JSONRPC',
-      protocolVersion: '0.3.0',
-      security: [{ bearer: [] }, { apiKey: [] }],
-      supportsAuthenticatedExtendedCard: false,
     });
+    // Readers of 0.3 name it or no version; the card has security schemes in the shape of one version, never of both.
+    const { securitySchemes: _newer, securityRequirements: _too, ...common } = body;
+    for (const version of [undefined, '0.3', '0.3.1']) {
+      const legacy = await cardOf(app, { agent: 'poet', headers: { 'a2a-version': version } });
+      assert.deepEqual(legacy.body, {
+        ...common,
+        url,
+        preferredTransport: 'JSONRPC',
+        protocolVersion: '0.3.0',
+        securitySchemes: {
+          bearer: { type: 'http', scheme: 'Bearer' },
+          apiKey: { type: 'apiKey', in: 'header', name: 'X-Api-Key' },
+        },
+        security: [{ bearer: [] }, { apiKey: [] }],
+        supportsAuthenticatedExtendedCard: false,
+      });
+      assert.notEqual(legacy.headers.get('etag'), headers.get('etag'));
+      assert.ok(legacy.headers.get('vary')?.split(', ').includes('A2A-Version'));
+    }
     assert.deepEqual(body.capabilities.extensions, [
       {
         uri: 'urn:acp:a2a:resume:1',
@@ -81,14 +96,14 @@ forEachHttpService(
     assert.equal(headers.get('cache-control'), 'private, max-age=300');
     const tag = headers.get('etag') ?? '';
     assert.match(tag, /^"[0-9a-f]{32}"$/);
-    const again = await cardOf(app, { agent: 'poet', headers: { 'if-none-match': tag } });
+    const again = await cardOf(app, { agent: 'poet', headers: { ...named, 'if-none-match': tag } });
     assert.deepEqual([again.status, again.body, again.headers.get('etag')], [304, null, tag]);
     assert.equal((await cardOf(app, { agent: 'poet', headers: { 'if-none-match': '"other"' } })).status, 200);
     await app.client.agents.save({
       params: { name: 'poet' },
       body: { name: 'poet', model: { provider: 'demo', model: 'hidden-model' }, description: 'Rhymes.' },
     });
-    const changed = await cardOf(app, { agent: 'poet', headers: { 'if-none-match': tag } });
+    const changed = await cardOf(app, { agent: 'poet', headers: { ...named, 'if-none-match': tag } });
     assert.deepEqual([changed.status, changed.body.version, changed.body.description], [200, '2', 'Rhymes.']);
   },
 );
@@ -235,7 +250,7 @@ overHttp(
       const { body, headers } = await cardOf(app, options);
       return [
         body.description,
-        new URL(body.url).origin,
+        new URL(body.supportedInterfaces[0].url).origin,
         headers.get('vary')?.toLowerCase().split(', ') ?? [],
       ] as const;
     };

@@ -30,7 +30,13 @@ overHttp(
     ] as const) {
       const { status, body: answer } = await post(app, body === '\u00ff' ? Uint8Array.of(0xff, 0xfe) : body);
       const expected = body === '\u00ff' ? -32700 : code;
-      assert.deepEqual([status, answer.error?.code, answer.id], [400, expected, id], body.slice(0, 80));
+      // One readable object is answered as a call, whatever it lacks; a body that holds none is a bad request for HTTP, too.
+      const isObject = body.startsWith('{"') && !body.includes('__proto__');
+      assert.deepEqual(
+        [status, answer.error?.code, answer.id],
+        [isObject ? 200 : 400, expected, id],
+        body.slice(0, 80),
+      );
       assert.equal(answer.jsonrpc, '2.0');
     }
     assert.deepEqual(await refusalOf(app, 'ListTasks', []), [-32602, 'INVALID_PARAMS']);

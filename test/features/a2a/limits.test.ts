@@ -166,10 +166,10 @@ overHttp(
         A2A: { Agents: ['odd'], PublicBaseUrl: 'https://agents.example.org' },
       },
     });
-    const { body } = await cardOf(
-      { url: `${app.url.replace(/\/acp$/, '')}/acp` },
-      { agent: 'odd', token: issuer.token({ roles: 'admin' }) },
-    );
+    const served = { url: `${app.url.replace(/\/acp$/, '')}/acp` };
+    const token = issuer.token({ roles: 'admin' });
+    const { body } = await cardOf(served, { agent: 'odd', token, headers: { 'a2a-version': '1.0' } });
+    const legacy = await cardOf(served, { agent: 'odd', token, headers: { 'a2a-version': '0.3' } });
     assert.equal(body.supportedInterfaces[0]?.url, 'https://agents.example.org/acp/a2a/odd');
     assert.deepEqual(body.skills, [{ id: 'odd', name: 'odd', description: '', tags: ['agent'] }]);
     assert.deepEqual([body.documentationUrl, body.iconUrl], [undefined, undefined]);
@@ -179,6 +179,8 @@ overHttp(
       body.securityRequirements.map(({ schemes }: Wire) => Object.keys(schemes).join()),
       ['bearer', 'apiKey', 'oidc'],
     );
+    assert.deepEqual(legacy.body.securitySchemes['oidc'], { type: 'openIdConnect', openIdConnectUrl });
+    assert.deepEqual(legacy.body.security, [{ bearer: [] }, { apiKey: [] }, { oidc: [] }]);
   },
 );
 

@@ -23,13 +23,8 @@ const clientOf = async ({ url }: TestApp, token: string, version: '1.0' | '0.3')
   const cardUrl = `${url}/a2a/helper/.well-known/agent-card.json`;
   if (version === '1.0') return factory.createFromUrl(cardUrl, '');
   // A card of an agent that speaks 0.3 alone, as its readers see ours.
-  const {
-    supportedInterfaces: _newer,
-    securityRequirements: _too,
-    ...card
-  } = (await (await fetchImpl(cardUrl)).json()) as Record<string, unknown>;
-  const securitySchemes = { bearer: { type: 'http', scheme: 'bearer' } };
-  return factory.createFromAgentCard({ ...card, securitySchemes, security: [{ bearer: [] }] } as never);
+  const { supportedInterfaces: _newer, ...card } = (await (await fetchImpl(cardUrl)).json()) as Record<string, unknown>;
+  return factory.createFromAgentCard(card as never);
 };
 
 const request = (text: string, messageId: string): Wire => ({
