@@ -55,3 +55,20 @@ export const mountedOperations = (config: Config): ApiTable => {
   }
   return table;
 };
+
+/** Whether this service offers an operation: it answers at its path, or is part of its API description. */
+export const isOffered = ({ Host }: Config, { envelope }: Operation): boolean =>
+  envelope !== 'OpenAi' || Host.OpenAi.Enabled;
+
+/** Whether the API description has an operation. The diagnostics are left out while they are off: their 404 says which setting turns them on. */
+export const isDescribed = (config: Config, feature: string, operation: Operation): boolean =>
+  isOffered(config, operation) && (feature !== 'diagnostics' || config.Host.EnableDiagnosticsEndpoint);
+
+/** The table of the API description of a service with this configuration. */
+export const describedOperations = (config: Config): ApiTable =>
+  Object.fromEntries(
+    Object.entries(mountedOperations(config)).map(([feature, own]) => [
+      feature,
+      Object.fromEntries(Object.entries(own).filter(([, operation]) => isDescribed(config, feature, operation))),
+    ]),
+  );

@@ -1,8 +1,10 @@
 import { type ErrorCode, errorTable } from '../contract/errors.ts';
 import { isForEverybody, type Operation } from '../contract/operation.ts';
+import type { OperationEntry } from '../core/dispatch.ts';
 import type { JsonObject } from './openapi-schemas.ts';
 
-const always: readonly ErrorCode[] = ['request-malformed', 'internal'];
+// A request may be limited before its caller is known (`RateLimit:Partition`).
+const always: readonly ErrorCode[] = ['request-malformed', 'rate-limited', 'internal'];
 const withCredential: readonly ErrorCode[] = [
   'ambiguous-credentials',
   'invalid-tenant',
@@ -57,35 +59,101 @@ const exampleOf = (status: number, code: ErrorCode): JsonObject => ({
   requestId: '01a1f906-6509-7dcb-ba77-3d5f6d8c0388',
 });
 
-const responseOf = (status: number, codes: readonly ErrorCode[]): JsonObject => ({
-  description: codes.map((code) => `- \`${code}\`: ${errorTable[code].title}`).join('\n'),
-  ...headersOf(status),
-  content: {
+type Envelope = NonNullable<Operation['envelope']> | 'Problem';
+
+const contentOf: Readonly<Record<Envelope, (status: number, code: ErrorCode) => JsonObject>> = {
+  Problem: (status, code) => ({
     'application/problem+json': {
       schema: { $ref: '#/components/schemas/Problem' },
-      example: exampleOf(status, codes[0] ?? 'internal'),
+      example: exampleOf(status, code),
     },
-  },
+  }),
+  OpenAi: () => ({ 'application/json': { schema: { $ref: '#/components/schemas/OpenAiError' } } }),
+  Otlp: () => ({
+    'application/x-protobuf': { schema: { type: 'string', format: 'binary', description: '`google.rpc.Status`' } },
+    'application/json': { schema: { $ref: '#/components/schemas/OtlpStatus' } },
+  }),
+};
+
+const responseOf = (envelope: Envelope, status: number, codes: readonly ErrorCode[]): JsonObject => ({
+  description: codes.map((code) => `- \`${code}\`: ${errorTable[code].title}`).join('\n'),
+  ...headersOf(status),
+  content: contentOf[envelope](status, codes[0] ?? 'internal'),
 });
 
 /** The codes that most operations share, by status. */
 const shared = byStatus([...always, ...withCredential, ...withInput, ...withBody]);
-const sharedName = (status: number): string => `Problem${status}`;
+const sharedName = (envelope: Envelope, status: number): string => `${envelope}${status}`;
+
+const sharedReference = (envelope: Envelope, status: number): string =>
+  `#/components/responses/${sharedName(envelope, status)}`;
+
+const envelopesOf = (entries: readonly OperationEntry[]): readonly Envelope[] => [
+  ...new Set<Envelope>(['Problem', ...entries.flatMap(({ operation }) => operation.envelope ?? [])]),
+];
 
 /** Responses that operations refer to when they have no codes of their own for a status. */
-export const sharedProblemResponses = (): Record<string, JsonObject> =>
-  Object.fromEntries([...shared].map(([status, codes]) => [sharedName(status), responseOf(status, codes)]));
+export const sharedProblemResponses = (entries: readonly OperationEntry[]): Record<string, JsonObject> => {
+  const used = new Set(
+    entries.flatMap(({ operation }) => Object.values(problemResponses(operation)).map(({ $ref }) => $ref)),
+  );
+  return Object.fromEntries(
+    envelopesOf(entries).flatMap((envelope) =>
+      [...shared]
+        .filter(([status]) => used.has(sharedReference(envelope, status)))
+        .map(([status, codes]) => [sharedName(envelope, status), responseOf(envelope, status, codes)]),
+    ),
+  );
+};
 
-/** One response per status, with the codes that it may carry. */
-export const problemResponses = (operation: Operation): Record<string, JsonObject> =>
-  Object.fromEntries(
+/** One response per status, with the codes that it may carry; written out for each status of `own`, which is another answer, too. */
+export const problemResponses = (
+  operation: Operation,
+  own: ReadonlySet<number> = new Set(),
+): Record<string, JsonObject> => {
+  const { envelope = 'Problem' } = operation;
+  return Object.fromEntries(
     [...byStatus(problemCodes(operation))].map(([status, codes]) => {
-      const isShared = codes.join() === shared.get(status)?.join();
-      return [status, isShared ? { $ref: `#/components/responses/${sharedName(status)}` } : responseOf(status, codes)];
+      const isShared = !own.has(status) && codes.join() === shared.get(status)?.join();
+      return [status, isShared ? { $ref: sharedReference(envelope, status) } : responseOf(envelope, status, codes)];
     }),
   );
+};
+
+/** The schemas of the other forms of errors, where an operation has them. */
+export const envelopeSchemas = (entries: readonly OperationEntry[]): Record<string, JsonObject> => {
+  const envelopes = new Set(entries.map(({ operation }) => operation.envelope));
+  return {
+    ...(envelopes.has('OpenAi') ? { OpenAiError: openAiErrorSchema } : {}),
+    ...(envelopes.has('Otlp') ? { OtlpStatus: otlpStatusSchema } : {}),
+  };
+};
 
 const text = (description: string): JsonObject => ({ type: 'string', description });
+
+const openAiErrorSchema: JsonObject = {
+  type: 'object',
+  description: 'An error of the OpenAI API',
+  required: ['error'],
+  properties: {
+    error: {
+      type: 'object',
+      required: ['message', 'type', 'param', 'code'],
+      properties: {
+        message: { type: 'string' },
+        type: { type: 'string', examples: ['invalid_request_error', 'rate_limit_error'] },
+        param: { type: ['string', 'null'] },
+        code: { type: ['string', 'null'] },
+      },
+    },
+  },
+};
+
+const otlpStatusSchema: JsonObject = {
+  type: 'object',
+  description: '`google.rpc.Status`, as exporters of OpenTelemetry expect it',
+  properties: { code: { type: 'integer' }, message: { type: 'string' } },
+};
 
 /** The shape of every problem. Written out, since extension members are optional and a later version may add some. */
 export const problemSchema: JsonObject = {

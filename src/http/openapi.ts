@@ -1,8 +1,9 @@
 import { STATUS_CODES } from 'node:http';
 import type { TObject, TSchema } from 'typebox';
 import { isForEverybody, type Operation, type RaisedAuthority } from '../contract/operation.ts';
+import { tagDescriptions } from '../contract/tags.ts';
 import type { OperationEntry } from '../core/dispatch.ts';
-import { problemResponses, problemSchema, sharedProblemResponses } from './openapi-problems.ts';
+import { envelopeSchemas, problemResponses, problemSchema, sharedProblemResponses } from './openapi-problems.ts';
 import { createSchemaComponents, type JsonObject, type SchemaComponents } from './openapi-schemas.ts';
 
 export interface OpenApiOptions {
@@ -132,6 +133,20 @@ const requestBody = (
 
 const raisedObject = ({ member, ...rest }: RaisedAuthority): JsonObject => ({ member: member.join('.'), ...rest });
 
+const contentOf = (response: JsonObject | undefined): JsonObject => (response?.['content'] ?? {}) as JsonObject;
+
+/** Answers and problems by status; a status that is both, as in a protocol of its own, has a media type of each. */
+const responsesOf = (operation: Operation, components: SchemaComponents): Record<string, JsonObject> => {
+  const answers = successResponses(operation, components);
+  const problems = problemResponses(operation, new Set(Object.keys(answers).map(Number)));
+  const both = Object.keys(problems).filter((status) => answers[status] !== undefined);
+  const joined = both.map((status) => {
+    const content = { ...contentOf(answers[status]), ...contentOf(problems[status]) };
+    return [status, { ...problems[status], content }] as const;
+  });
+  return { ...answers, ...problems, ...Object.fromEntries(joined) };
+};
+
 const operationObject = ({ id, operation }: OperationEntry, components: SchemaComponents): JsonObject => {
   const parameters = [
     ...parametersIn('path', operation.params, components),
@@ -149,10 +164,7 @@ const operationObject = ({ id, operation }: OperationEntry, components: SchemaCo
     ...(operation.raised === undefined ? {} : { 'x-acp-raised': operation.raised.map(raisedObject) }),
     ...(parameters.length === 0 ? {} : { parameters }),
     ...(body === null ? {} : { requestBody: body }),
-    responses:
-      operation.page === true
-        ? { ...problemResponses(operation), ...successResponses(operation, components) }
-        : { ...successResponses(operation, components), ...problemResponses(operation) },
+    responses: responsesOf(operation, components),
   };
 };
 
@@ -180,11 +192,14 @@ export const buildOpenApi = (
     },
     servers: [{ url: prefix === '' ? '/' : prefix }],
     security: [{ bearer: [] }, { apiKey: [] }],
-    tags: [...new Set(entries.map(({ operation }) => operation.tag))].map((name) => ({ name })),
+    tags: [...new Set(entries.map(({ operation }) => operation.tag))].map((name) => {
+      const { [name]: about } = tagDescriptions;
+      return about === undefined ? { name } : { name, description: about };
+    }),
     paths,
     components: {
-      schemas: { Problem: problemSchema, ...components.all() },
-      responses: sharedProblemResponses(),
+      schemas: { Problem: problemSchema, ...envelopeSchemas(entries), ...components.all() },
+      responses: sharedProblemResponses(entries),
       headers,
       securitySchemes,
     },

@@ -40,6 +40,8 @@ export interface HttpServerOptions extends Pick<CallerOptions, 'authenticate'> {
   readonly allowedOrigins?: readonly string[];
   /** Where a request came from, for the log; default: it is not told. */
   readonly clientAddress?: ClientAddress;
+  /** Whether the API description has an offered operation; left out: every one. */
+  readonly describes?: (entry: OperationEntry) => boolean;
   readonly limits?: Partial<ConnectionLimits & StreamLimits>;
   /** Null or left out: requests are not limited. */
   readonly requestLimit?: RequestLimitOptions | null;
@@ -147,7 +149,8 @@ export const createHttpServer = (options: HttpServerOptions): HttpServer => {
     telemetry,
   };
   addOperationRoutes(app, routes);
-  addReferenceRoutes(app, { ...routes, version: options.version, title: options.title });
+  const described = offered.filter(options.describes ?? (() => true));
+  addReferenceRoutes(app, { ...routes, entries: described, version: options.version, title: options.title });
   addHealthRoutes(app, options);
   if (options.metrics !== undefined) addMetricsRoute(app, routes, options.metrics);
   const pages = new Set<string | null>([

@@ -1,3 +1,4 @@
+import { isDescribed, isOffered } from '../app/mounted-operations.ts';
 import { type App, type AppOptions, createApp } from '../app.ts';
 import { AcpError } from '../contract/errors.ts';
 import { version } from '../core/version.ts';
@@ -43,7 +44,8 @@ export const createService = async (options: Omit<AppOptions, 'mode'>): Promise<
   const app = await createApp({ ...options, mode: 'serve' });
   const server = createHttpServer({
     dispatch: app.dispatch,
-    offers: ({ operation }) => operation.envelope !== 'OpenAi' || Host.OpenAi.Enabled,
+    offers: ({ operation }) => isOffered(options.config.values, operation),
+    describes: ({ feature, operation }) => isDescribed(options.config.values, feature, operation),
     prefix: Host.Prefix,
     version,
     title: 'Agent Control Plane',

@@ -1,6 +1,6 @@
 import assert from 'node:assert/strict';
 import { once } from 'node:events';
-import { existsSync } from 'node:fs';
+import { existsSync, rmSync } from 'node:fs';
 import { createServer } from 'node:http';
 import type { AddressInfo } from 'node:net';
 import { join } from 'node:path';
@@ -206,5 +206,25 @@ describe('init, doctor, config, db and openapi', () => {
     const document = JSON.parse(stdout) as { openapi: string };
     assert.equal(document.openapi, '3.1.0');
     assert.match((await folder.acp(['openapi', '--yaml'])).stdout, /^openapi: 3\.1\.0$/m);
+    const pathsOf = async (...args: string[]) => {
+      const { code, stderr, stdout: text } = await folder.acp(['openapi', ...args]);
+      assert.equal(code, 0, stderr);
+      const { paths, servers } = JSON.parse(text) as { paths: object; servers: readonly { url: string }[] };
+      return { paths: Object.keys(paths), servers };
+    };
+    // With a configuration it is the description of that service; with none that of the whole API.
+    const config = folder.write(
+      'own.yaml',
+      'Host: { Prefix: /acp, OpenAi: { Enabled: false }, A2A: { Agents: [hello], Path: /partners } }',
+    );
+    const own = await pathsOf('--config', config);
+    assert.deepEqual(own.servers, [{ url: '/acp' }]);
+    for (const path of ['/api/diagnostics', '/mcp', '/a2a/{agent}', '/v1/models', '/v1/traces'])
+      assert.ok(!own.paths.includes(path), path);
+    assert.ok(own.paths.includes('/partners/{agent}'));
+    rmSync(join(folder.path, 'service.yaml'));
+    const all = (await pathsOf()).paths;
+    for (const path of ['/api/diagnostics', '/mcp', '/a2a/{agent}', '/v1/models']) assert.ok(all.includes(path), path);
+    assert.ok((await pathsOf('--set', 'Host:EnableDiagnosticsEndpoint=true')).paths.includes('/api/diagnostics'));
   });
 });

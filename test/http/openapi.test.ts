@@ -31,10 +31,9 @@ const plain = {
 } as const satisfies Operation;
 
 /** Findings of the linter's recommended rules. */
-const lint = async (document: object, more: Readonly<Record<string, 'error'>> = {}): Promise<string[]> => {
-  // The tags are the nouns of the service; a sentence about each would only repeat its name. Two paths whose fixed and
-  // free segments cross, such as `/approvals/{id}/decide` and `/approvals/rules/{ruleId}`, differ in their methods.
-  const rules = { 'tag-description': 'off', 'no-ambiguous-paths': 'off', ...more } as const;
+const lint = async (document: object, more: Readonly<Record<string, 'error' | 'off'>> = {}): Promise<string[]> => {
+  // `/approvals/{id}/decide` and `/approvals/rules/{ruleId}` cross, and are told apart by their ids, which are UUIDs (below).
+  const rules = { 'no-ambiguous-paths': 'off', ...more } as const;
   const config = await createConfig({ extends: ['recommended'], rules });
   const problems = await lintFromString({ source: JSON.stringify(document), config });
   return problems.map(({ ruleId, message, location }) => `${ruleId}: ${message} ${location[0]?.pointer ?? ''}`);
@@ -42,10 +41,57 @@ const lint = async (document: object, more: Readonly<Record<string, 'error'>> = 
 
 test('the description of the product is valid OpenAPI 3.1 by a public linter', async () => {
   const entries = operationEntries(operations);
-  assert.deepEqual(await lint(buildOpenApi(entries, options), { 'operation-description': 'error' }), []);
-  assert.deepEqual(await lint(buildOpenApi(operationEntries(table), { ...options, prefix: '/acp' })), []);
+  assert.deepEqual(
+    await lint(buildOpenApi(entries, options), { 'operation-description': 'error', 'tag-description': 'error' }),
+    [],
+  );
+  const undescribed = { 'tag-description': 'off' } as const;
+  assert.deepEqual(await lint(buildOpenApi(operationEntries(table), { ...options, prefix: '/acp' }), undescribed), []);
   const broken = { ...buildOpenApi(entries, options), components: {} };
   assert.ok((await lint(broken)).some((finding) => finding.startsWith('no-unresolved-refs')));
+});
+
+test('a path that two templates fit exists for none of them: their parameters allow no such segment', () => {
+  const entries = operationEntries(operations);
+  for (const { operation: one } of entries)
+    for (const { operation: other } of entries) {
+      const [left, right] = [one.path.split('/'), other.path.split('/')];
+      const crossing = left.map((segment, index) => [segment, right[index] ?? ''] as const);
+      const isFree = (segment: string) => segment.startsWith('{');
+      const fits = crossing.every(([a, b]) => a === b || isFree(a) || isFree(b));
+      const crosses = (from: number, to: number) =>
+        crossing.some((pair) => isFree(pair[from] ?? '') && !isFree(pair[to] ?? ''));
+      if (one.path === other.path || left.length !== right.length || !fits || !crosses(0, 1) || !crosses(1, 0))
+        continue;
+      const excludes = ({ params }: Operation, from: readonly string[], to: readonly string[]) =>
+        from.some((segment, index) => {
+          const format = params?.properties[segment.slice(1, -1)] as { readonly format?: string } | undefined;
+          return isFree(segment) && !isFree(to[index] ?? '{') && format?.format === 'uuid';
+        });
+      assert.ok(excludes(one, left, right) && excludes(other, right, left), `${one.path} ${other.path}`);
+    }
+});
+
+test('every operation says that it may be limited, and errors have the media type of their protocol', () => {
+  const document = JSON.parse(JSON.stringify(buildOpenApi(operationEntries(operations), options))) as Node;
+  const typesOf = (path: string, method: string, status: number): readonly string[] => {
+    const response: Node | undefined = document['paths']?.[path]?.[method]?.['responses']?.[status];
+    const name: string = response?.['$ref']?.split('/').at(-1) ?? '';
+    const whole = name === '' ? response : document['components']?.['responses']?.[name];
+    return Object.keys(whole?.['content'] ?? {}).sort();
+  };
+  for (const { id, operation } of operationEntries(operations)) {
+    const { path, method, envelope } = operation;
+    assert.ok(typesOf(path, method.toLowerCase(), 429).length > 0, id);
+    const expected = { OpenAi: 'application/json', Otlp: 'application/json,application/x-protobuf' };
+    const [own] = [envelope === undefined ? 'application/problem+json' : expected[envelope]];
+    assert.equal(typesOf(path, method.toLowerCase(), 429).join(), own, id);
+  }
+  // A protocol of its own answers some errors itself, and leaves others to HTTP.
+  const both = ['application/json', 'application/problem+json'];
+  assert.deepEqual(typesOf('/a2a/{agent}', 'post', 400), both);
+  assert.deepEqual(typesOf('/mcp', 'post', 400), both);
+  assert.deepEqual(typesOf('/a2a/{agent}', 'post', 404), ['application/problem+json']);
 });
 
 test('every operation is described in sentences that say more than its summary', () => {
@@ -109,7 +155,7 @@ test('parameters, headers and a body are described with what is required', () =>
 test('an operation without a credential says so, and has no problems of one', () => {
   const act = documentOf({ ...plain, role: null, scope: null })['paths']?.['/api/demo']?.['get'];
   assert.deepEqual(act?.['security'], []);
-  assert.deepEqual(Object.keys(act?.['responses'] ?? {}), ['200', '400', '500']);
+  assert.deepEqual(Object.keys(act?.['responses'] ?? {}), ['200', '400', '429', '500']);
 });
 
 test('a stream is one more media type of the answer, and its frames are described', () => {

@@ -2,7 +2,7 @@ import { readdir, stat } from 'node:fs/promises';
 import { join } from 'node:path';
 
 /** A pipe, socket or device: reading one below a folder could wait forever. */
-export class SpecialFileError extends Error {
+class SpecialFileError extends Error {
   readonly code = 'special-file';
 
   constructor(path: string) {

@@ -8,6 +8,14 @@ forEachDurableService('OBS-28 without Host:EnableDiagnosticsEndpoint there is no
   assert.deepEqual([status, code], [404, 'not-found']);
 });
 
+overHttp('OBS-28 the API description of a service has what is on and nothing else', async (open) => {
+  for (const on of [true, false]) {
+    const app = await open({ host: { EnableDiagnosticsEndpoint: on } });
+    const { paths } = (await (await fetch(`${app.url}/openapi.json`)).json()) as { readonly paths: object };
+    assert.equal('/api/diagnostics' in paths, on);
+  }
+});
+
 forEachDurableService(
   'OBS-28, OBS-29 the report of this process holds no secret and asks no provider',
   async (open) => {
