@@ -192,8 +192,8 @@ const runLines = async (
     ),
     // Anything but an identical replay ends with a code and so ends the benchmark.
     await commandLine(
-      `acp replay --offline, ${name}`,
-      () => timeCommand(program, ['replay', file, '--offline'], cwd),
+      `acp replay, ${name}`,
+      () => timeCommand(program, ['replay', file], cwd),
       () => statSync(file).size,
     ),
   ];

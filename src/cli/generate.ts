@@ -192,7 +192,7 @@ const generate = (parent: Command, host: CommandHost, name: string, id: string, 
       return session.connected(async ({ transport }) => {
         const reply = await callOperation(transport, id, operation, {
           params,
-          query: valuesOf('query', options, invocation),
+          query: { ...operation.cli?.query, ...valuesOf('query', options, invocation) },
           headers: valuesOf('headers', options, invocation),
           body,
           signal: session.terminal.closed,

@@ -109,7 +109,7 @@ const jobWatcher = (client: Client, filter: JobFilter, signal: AbortSignal | und
   let reached = '';
 
   const page = async (skip: number, status?: 'Leased' | 'Running'): Promise<ShownJob[]> => {
-    const query = { ...filter, skip, take: pageSize, ...(status === undefined ? {} : { status }) };
+    const query = { background: false, ...filter, skip, take: pageSize, ...(status === undefined ? {} : { status }) };
     return (await client.jobs.list({ query, signal })).body.map(shown);
   };
 

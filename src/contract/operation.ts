@@ -98,6 +98,8 @@ export interface CliShape {
   readonly command?: string;
   /** Columns of the human table, as member paths of a row. */
   readonly columns?: readonly string[];
+  /** Query values that the command sends where no option says otherwise. */
+  readonly query?: Readonly<Record<string, unknown>>;
   /** What is said after success where the answer has no body: past tense, with path parameters in braces. */
   readonly done?: string;
   /** The command ends with exit code 1 where a row of the answer has this value: something that it looked at is not in order. */

@@ -1,10 +1,11 @@
 import type { FastifyInstance, FastifyReply, FastifyRequest } from 'fastify';
 import { AcpError } from '../contract/errors.ts';
 import { readAsset } from '../core/files/assets.ts';
-import { type HeaderFields, sendBytes } from './answer.ts';
+import { accepts } from '../core/json-rpc-message.ts';
+import { type HeaderFields, sendBytes, sendEmpty } from './answer.ts';
 import { HttpCaller } from './http-call.ts';
 import { buildOpenApi } from './openapi.ts';
-import { exchangeOf, type RouteOptions, refuse } from './routes.ts';
+import { exchangeOf, type RouteOptions, refuse, refuseUnknown } from './routes.ts';
 
 interface ReferenceOptions extends RouteOptions {
   readonly version: string;
@@ -50,6 +51,23 @@ const pageFields: HeaderFields = {
 const isCredentialProblem = (error: unknown): boolean =>
   error instanceof AcpError && (error.code === 'unauthenticated' || error.code === 'ambiguous-credentials');
 
+/** A browser names HTML; programs that take anything do not, and get the problem of an unknown path. */
+const isBrowser = (accept: string | undefined): boolean =>
+  accept !== undefined && /text\/html/i.test(accept) && accepts(accept, 'text/html');
+
+/** Sends the browser of a person from the root, and from the mount prefix, to the page. */
+const addRootRoutes = (app: FastifyInstance, options: ReferenceOptions): void => {
+  const { prefix, log } = options;
+  for (const path of new Set(['/', prefix === '' ? '/' : prefix]))
+    app.get(path, (request, reply) => {
+      reply.hijack();
+      const exchange = exchangeOf(request, reply, options);
+      const fields = { location: `${prefix}/docs`, 'cache-control': 'no-cache', vary: 'Accept' };
+      if (isBrowser(request.headers.accept)) sendEmpty(exchange, 302, fields);
+      else refuseUnknown(request, exchange, log);
+    });
+};
+
 /** `GET /openapi.json` for readers, and the page `/docs` that shows it, which holds no data of its own. */
 export const addReferenceRoutes = (app: FastifyInstance, options: ReferenceOptions): void => {
   const { dispatch, prefix, version, title } = options;
@@ -82,5 +100,6 @@ export const addReferenceRoutes = (app: FastifyInstance, options: ReferenceOptio
   };
 
   add(documentPath, sendDocument);
+  addRootRoutes(app, options);
   for (const file of pageFiles) add(file.path, (asking) => sendFile(file, asking));
 };

@@ -133,7 +133,7 @@ const methodsFor = (entries: readonly OperationEntry[]): ((path: string) => read
     [...new Set(patterns.filter(({ pattern }) => pattern.test(path)).map(({ method }) => method))].sort();
 };
 
-const refuseUnknown = ({ raw }: FastifyRequest, exchange: Exchange, log: Logger): void => {
+export const refuseUnknown = ({ raw }: FastifyRequest, exchange: Exchange, log: Logger): void => {
   const error =
     exchange.envelope === undefined
       ? new AcpError('not-found', 'There is nothing at this path.')

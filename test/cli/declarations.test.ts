@@ -293,12 +293,37 @@ describe('declarations', () => {
         ['-maxRuns: 1', '+maxRuns: 2'],
       );
     }
+    // Properties in another order are no change, and none is shown among those that are one.
+    folder.write('a.yaml', 'maxRuns: 3\nlabels: {}\nperiod: Daily\nkind: QuotaRule\n');
+    const [reordered] = (await apply(folder, '-f', 'a.yaml', '--diff', '--dry-run')).told;
+    assert.deepEqual(
+      reordered?.diff?.filter((line) => /^[-+] ?\w/.test(line)),
+      ['-maxRuns: 2', '+maxRuns: 3'],
+    );
     // Headers are stored without being shown: the mask stands for them while nothing else changes.
     const stored = (await folder.acp(['get', 'Webhook', 'w'])).stdout;
     folder.write('w.yaml', stored.replace('run.failed', 'job.failed'));
     const refused = await apply(folder, '-f', 'w.yaml');
     assert.deepEqual([refused.code, refused.actions], [2, ['failed Webhook w']]);
     assert.match(refused.told[0]?.errors?.[0]?.message ?? '', /must have the values themselves/);
+  });
+
+  test('--exit-code tells a pipeline whether a dry run would change something', async (t) => {
+    const folder = createFolder(t);
+    const rule = (maxRuns: number) =>
+      folder.write('rule.yaml', `kind: QuotaRule\nperiod: Daily\nmaxRuns: ${maxRuns}\n`);
+    const code = async (...args: string[]) => (await folder.acp(['apply', '-f', 'rule.yaml', ...args])).code;
+    rule(1);
+    assert.equal(await code('--dry-run', '--exit-code'), 10, 'would be created');
+    assert.equal(await code('--dry-run'), 0);
+    assert.equal(await code(), 0);
+    assert.equal(await code('--dry-run', '--exit-code'), 0, 'nothing would change');
+    rule(2);
+    assert.equal(await code('--dry-run', '--exit-code', '--diff'), 10, 'would be updated');
+    folder.write('rule.yaml', 'kind: QuotaRule\nperiod: Hourly\n');
+    assert.equal(await code('--dry-run', '--exit-code'), 2, 'a failure goes first');
+    const alone = await folder.acp(['apply', '-f', 'rule.yaml', '--exit-code']);
+    assert.deepEqual([alone.code, /give --dry-run/.test(alone.stderr)], [2, true]);
   });
 
   test('prune deletes what carries the owner of the files and is in none of them, and nothing else', async (t) => {

@@ -40,7 +40,7 @@ const exitRows = (): string[] => {
     7: 'a model provider, a tool or a judge failed',
     8: 'the service or its store is not available',
     9: 'not in this build, or switched off',
-    10: 'the run waits for approvals or for results of client-side tools; stderr has the commands that answer it; a replay drifted; a policy test found something (`--fail-on-match`)',
+    10: 'the run waits for approvals or for results of client-side tools; stderr has the commands that answer it; a replay drifted; a dry run of `apply` would change something (`--exit-code`); a policy test found something (`--fail-on-match`)',
     11: 'a replay lacks something; a policy test could not look at everything (`--fail-on-gap`)',
   };
   const codes = Object.entries(errorTable).map(([code, { exit }]) => ({ code, exit }));

@@ -46,7 +46,7 @@ test('a run is exported, replayed without a service, and checked against a chang
   await running.done;
   folder.write('service.yaml', 'this is: [no configuration');
 
-  const same = await folder.acp(['replay', 'run.acp', '--offline', '--junit', 'same.xml']);
+  const same = await folder.acp(['replay', 'run.acp', '--junit', 'same.xml']);
   assert.deepEqual([same.code, same.stderr], [0, '']);
   assert.match(same.stdout, /hello v1 {2}identical {2}2 steps/);
   const xml = readFileSync(join(folder.path, 'same.xml'), 'utf8');
@@ -62,13 +62,21 @@ test('a run is exported, replayed without a service, and checked against a chang
   const drifted = readFileSync(join(folder.path, 'changed.xml'), 'utf8');
   assertBalanced(drifted);
   assert.match(drifted, /failures="2" errors="0">/);
+  // What a CI server shows of a failure is its body.
+  assert.match(
+    drifted,
+    /<failure type="drifted" message="instructions differ">instructions differ\n--- recorded instructions\n/,
+  );
+  assert.match(drifted, /^-Be brief\.\n\+Be &lt;very&gt; &quot;long&quot; &amp; loud\.<\/failure>$/m);
+  for (const [, body] of drifted.matchAll(/<failure [^>]*>([^<]*)<\/failure>/g)) assert.notEqual(body?.trim(), '');
+  assert.equal(drifted.match(/<\/failure>/g)?.length, 2);
   const report = JSON.parse((await folder.acp([...gate, '--json'])).stdout) as { divergences: { step: number }[] };
   assert.equal(report.divergences[0]?.step, 1);
 
   const bytes = readFileSync(join(folder.path, 'run.acp'));
   const broken = async (content: Uint8Array): Promise<string> => {
     writeFileSync(join(folder.path, 'broken.acp'), content);
-    const { code, stdout, stderr } = await folder.acp(['replay', 'broken.acp', '--offline']);
+    const { code, stdout, stderr } = await folder.acp(['replay', 'broken.acp']);
     assert.deepEqual([code, stdout], [2, '']);
     return stderr;
   };

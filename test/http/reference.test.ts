@@ -42,6 +42,22 @@ test('the page and its parts come from the service, under a policy that lets not
   }
 });
 
+test('a browser is sent from the root to the page, and a program gets the problem of an unknown path', async (t) => {
+  const browser = 'text/html,application/xhtml+xml,application/xml;q=0.9,*/*;q=0.8';
+  for (const prefix of ['', '/acp']) {
+    const { url } = await startServer(t, {}, { prefix });
+    const visit = (path: string, accept: string) => fetch(url + path, { redirect: 'manual', headers: { accept } });
+    for (const path of ['/', prefix === '' ? '/' : prefix]) {
+      const sent = await visit(path, browser);
+      assert.deepEqual([sent.status, sent.headers.get('location')], [302, `${prefix}/docs`], path);
+      assert.equal((await fetch(new URL(`${prefix}/docs`, url))).status, 200);
+      for (const accept of ['*/*', 'application/json', 'text/html;q=0, application/json'])
+        assert.equal((await problemOf(await visit(path, accept))).status, 404, accept);
+    }
+    assert.equal((await problemOf(await visit('/elsewhere', browser))).status, 404);
+  }
+});
+
 test('SEC-2 the page asks for no credential, yet keeps to the rules about who may connect', async (t) => {
   let code: 'unauthenticated' | 'remote-access-denied' | 'origin-denied' = 'unauthenticated';
   const authenticate = () => {

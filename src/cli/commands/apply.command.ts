@@ -1,3 +1,4 @@
+import { AcpError } from '../../contract/errors.ts';
 import type { StyleName } from '../../text/style.ts';
 import { padText, safeLine, textWidth } from '../../text/text-width.ts';
 import { type CommandHost, collect, covers, type Invocation } from '../command-host.ts';
@@ -11,6 +12,7 @@ interface ApplyOptions {
   readonly file?: readonly string[];
   readonly dryRun?: boolean;
   readonly diff?: boolean;
+  readonly exitCode?: boolean;
   readonly prune?: string | true;
 }
 
@@ -85,10 +87,15 @@ const createReport = async (session: Session, declarations: Declarations, { dryR
   };
 };
 
+// As `git diff --exit-code`, with a number that no failure has.
+const driftExitCode = 10;
+
+const isChange = ({ action }: Outcome): boolean => ['created', 'updated', 'deleted'].includes(action);
+
 /** What to know where not everything went well; null: all did. */
 const remark = (outcomes: readonly Outcome[], isDryRun: boolean, declared: number): string | null => {
   const failed = outcomes.filter(({ action }) => action === 'failed').length;
-  const written = outcomes.filter(({ action }) => ['created', 'updated', 'deleted'].includes(action)).length;
+  const written = outcomes.filter(isChange).length;
   const missing = declared - outcomes.filter(({ action }) => action !== 'deleted').length;
   if (isDryRun || (failed === 0 && missing <= 0)) return null;
   const reached = missing > 0 ? `, ${missing} not reached` : '';
@@ -97,7 +104,9 @@ const remark = (outcomes: readonly Outcome[], isDryRun: boolean, declared: numbe
 };
 
 const apply = async (session: Session, { options }: Invocation): Promise<number> => {
-  const { file = [], dryRun = false, diff = false, prune } = options as ApplyOptions;
+  const { file = [], dryRun = false, diff = false, exitCode: tellsDrift = false, prune } = options as ApplyOptions;
+  if (tellsDrift && !dryRun)
+    throw new AcpError('validation-failed', '--exit-code tells what a dry run would change: give --dry-run, too.');
   const [{ readDeclarations }, applying, pruning] = await Promise.all([
     import('../declarations/read-declarations.ts'),
     import('../declarations/apply-declarations.ts'),
@@ -135,7 +144,8 @@ const apply = async (session: Session, { options }: Invocation): Promise<number>
     const text = remark(report.outcomes, dryRun, declared.length);
     if (text !== null) terminal.note(text);
   }
-  return exitCode();
+  const failure = exitCode();
+  return failure === 0 && tellsDrift && report.outcomes.some(isChange) ? driftExitCode : failure;
 };
 
 /** `acp apply`: brings the service into the state that files declare, any number of times. */
@@ -146,6 +156,7 @@ export const registerApply = (host: CommandHost): void => {
     .option('-f, --file <path>', 'file, folder, or - for the standard input; many documents each (repeatable)', collect)
     .option('--dry-run', 'say what would happen, write nothing')
     .option('--diff', 'show what changes, as a unified diff')
+    .option('--exit-code', `with --dry-run: exit code ${driftExitCode} where something would change`)
     .option('--prune [owner]', 'delete what carries this owner label, by default that of the files, and is in no file');
   covers(
     command,

@@ -100,7 +100,6 @@ export const registerReplay = (host: CommandHost): void => {
     .command('replay')
     .description('execute a run bundle again from its recording, without key, network or service')
     .argument('<bundle>', 'file that `acp runs export` has written')
-    .option('--offline', 'from the recording alone, which is the only way a bundle is replayed')
     .option('--with <agent=file>', 'against a changed definition of an agent (repeatable)', collect)
     .option('--junit <file>', 'also write the report as JUnit XML')
     .addHelpText(

@@ -57,10 +57,7 @@ export const registerRunsExport = (runs: Command, host: CommandHost): void => {
     .requiredOption('-o, --output <file>', 'file to write, such as run.acp')
     .option('--force', 'replace the file when it exists')
     .option('--redact', 'leave out what was said, and keep lengths and hashes')
-    .addHelpText(
-      'after',
-      '\nThe tree is exported from its root, whichever member is named: acp replay <file> --offline\n',
-    );
+    .addHelpText('after', '\nThe tree is exported from its root, whichever member is named: acp replay <file>\n');
   covers(command, 'replays.bundle').action(
     host.act(async ({ terminal, globals, print, cwd, connected }, { args, options }) => {
       const [runId] = args as [string];

@@ -66,10 +66,12 @@ const lists = {
   attachments: async ({ client, signal }) =>
     (await client.attachments.list({ query, signal })).body.map(({ id, fileName }) => ({ value: id, note: fileName })),
   jobs: async ({ client, signal }) =>
-    (await client.jobs.list({ query, signal })).body.map(({ id, targetName, status }) => ({
-      value: id,
-      note: `${targetName ?? ''} ${status}`,
-    })),
+    (await client.jobs.list({ query: { ...query, background: false }, signal })).body.map(
+      ({ id, targetName, status }) => ({
+        value: id,
+        note: `${targetName ?? ''} ${status}`,
+      }),
+    ),
   schedules: async ({ client, signal }) =>
     (await client.schedules.list({ signal })).body.map(({ name, cron, targetName }) => ({
       value: name,

@@ -23,11 +23,23 @@ const masked = (members: Members): Members =>
 const yamlOf = (kind: string | null, members: Members | null, forTerminal: boolean): string =>
   members === null ? '' : yamlText({ kind, ...(kind === 'Webhook' ? masked(members) : members) }, forTerminal);
 
+/** A value with the properties of its objects in the order of another one: order says nothing, and a diff would show it. */
+const inOrderOf = (value: unknown, other: unknown): unknown => {
+  if (Array.isArray(value))
+    return value.map((item, index) => inOrderOf(item, Array.isArray(other) ? other[index] : undefined));
+  if (!isRecord(value)) return value;
+  const known = isRecord(other) ? Object.keys(other).filter((name) => Object.hasOwn(value, name)) : [];
+  const names = [...known, ...Object.keys(value).filter((name) => !known.includes(name))];
+  return Object.fromEntries(
+    names.map((name) => [name, inOrderOf(value[name], isRecord(other) ? other[name] : undefined)]),
+  );
+};
+
 /** What changes, as lines of a unified diff; none where nothing does, or nothing that is shown. */
 export const outcomeDiff = ({ kind, name, file, change }: Outcome, forTerminal: boolean): readonly string[] => {
   if (change === undefined) return [];
   const before = yamlOf(kind, change.before, forTerminal);
-  const after = yamlOf(kind, change.after, forTerminal);
+  const after = yamlOf(kind, inOrderOf(change.after, change.before) as Members | null, forTerminal);
   const stored = `${kind} ${name} (stored)`;
   return unifiedDiff(
     before,

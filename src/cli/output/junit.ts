@@ -1,4 +1,5 @@
-import type { BundleReport, RunReport } from '../../features/replays/index.ts';
+import type { BundleReport, RunReport, StepReport } from '../../features/replays/index.ts';
+import { unifiedDiff } from './unified-diff.ts';
 
 // XML 1.0 has no way to write these, not even escaped.
 // biome-ignore lint/suspicious/noControlCharactersInRegex: the characters that are left out.
@@ -16,24 +17,42 @@ const escaped = (text: string): string =>
 interface Case {
   readonly name: string;
   readonly result: RunReport['result'];
-  readonly detail: string;
+  /** In one line. */
+  readonly message: string;
+  /** What changed, below the message; empty: the message is all. */
+  readonly changes: readonly string[];
 }
 
-const casesOf = ({ steps, outcome }: RunReport): Case[] => [
-  ...steps.map(({ number, result, differences, reason }) => ({
-    name: `step ${number}`,
-    result,
-    detail: [...differences, ...(reason === null ? [] : [reason])].join(', '),
-  })),
-  { name: 'outcome', result: outcome.result, detail: `recorded ${outcome.recorded}, replayed ${outcome.replayed}` },
-];
+const messageOf = ({ differences, reason }: StepReport): string =>
+  [differences.length === 0 ? '' : `${differences.join(', ')} differ`, reason ?? '']
+    .filter((text) => text !== '')
+    .join('. ');
+
+/** The changes of a run are those of its first step that drifted. */
+const casesOf = ({ steps, outcome, changes }: RunReport): Case[] => {
+  const first = steps.find(({ result }) => result === 'drifted');
+  const diff = changes.flatMap(({ part, recorded, replayed }) =>
+    unifiedDiff(recorded, replayed, `recorded ${part}`, `replayed ${part}`),
+  );
+  const outcomeMessage = `recorded ${outcome.recorded}, replayed ${outcome.replayed}`;
+  return [
+    ...steps.map((step) => ({
+      name: `step ${step.number}`,
+      result: step.result,
+      message: messageOf(step),
+      changes: step === first ? diff : [],
+    })),
+    { name: 'outcome', result: outcome.result, message: outcomeMessage, changes: [] },
+  ];
+};
 
 /** Drift is a failure; what could not be compared is an error, so that neither passes unseen. */
-const caseXml = (className: string, { name, result, detail }: Case): string => {
+const caseXml = (className: string, { name, result, message, changes }: Case): string => {
   const head = `    <testcase classname="${escaped(className)}" name="${escaped(name)}"`;
   if (result === 'identical') return `${head}/>\n`;
   const tag = result === 'drifted' ? 'failure' : 'error';
-  return `${head}>\n      <${tag} type="${result}" message="${escaped(detail)}"/>\n    </testcase>\n`;
+  const body = escaped([message, ...changes].join('\n'));
+  return `${head}>\n      <${tag} type="${result}" message="${escaped(message)}">${body}</${tag}>\n    </testcase>\n`;
 };
 
 const counts = (cases: readonly Case[]): string =>

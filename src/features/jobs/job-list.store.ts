@@ -8,6 +8,8 @@ export interface JobFilter {
   readonly status?: string;
   readonly scheduleId?: string;
   readonly lane?: string;
+  /** Handler keys whose jobs are left out. */
+  readonly withoutKeys?: readonly string[];
   /** Jobs of these keys only where the run of the job is this owner's; null: all. */
   readonly owned: { readonly ownerId: string; readonly runKeys: readonly string[] } | null;
   readonly skip: number;
@@ -69,7 +71,7 @@ export const listJobs = (storage: StoreHandle) => {
   };
 
   return async (tenantId: string, filter: JobFilter): Promise<readonly JobRow[]> => {
-    const { handlerKey, status, scheduleId, lane, owned, skip, take } = filter;
+    const { handlerKey, status, scheduleId, lane, withoutKeys = [], owned, skip, take } = filter;
     const some = await few(filter);
     if (some?.length === 0) return [];
     let query = storage.db.selectFrom('jobs').selectAll();
@@ -80,6 +82,7 @@ export const listJobs = (storage: StoreHandle) => {
     if (handlerKey !== undefined) query = query.where('handler_key', '=', handlerKey);
     if (scheduleId !== undefined) query = query.where('schedule_id', '=', scheduleId);
     if (lane !== undefined) query = query.where('lane', '=', lane);
+    if (withoutKeys.length > 0) query = query.where('handler_key', 'not in', withoutKeys);
     if (owned !== null)
       query = query.where((eb) => {
         const run = eb.selectFrom('runs').select('runs.id').whereRef('runs.id', '=', 'jobs.id');
@@ -91,7 +94,7 @@ export const listJobs = (storage: StoreHandle) => {
       return sorted.limit(take).offset(skip).execute();
     }
     const walked = query.orderBy('created_at', 'desc').orderBy('id', 'desc').limit(take).offset(skip);
-    const isWalk = handlerKey !== undefined || lane !== undefined || owned !== null;
+    const isWalk = handlerKey !== undefined || lane !== undefined || withoutKeys.length > 0 || owned !== null;
     return isWalk && (await beyondWalk({ tenantId })).length > 0 ? storage.scan(walked) : walked.execute();
   };
 };

@@ -17,11 +17,19 @@ export const jobOperations = defineOperations({
       status: Type.Optional(oneOf(jobStatuses)),
       scheduleId: Type.Optional(Uuid),
       lane: Type.Optional(Type.String()),
+      background: Type.Optional(
+        Type.Boolean({
+          description:
+            'Also jobs that the service queues for itself: webhook deliveries, online evaluation and cancellations at remote agents; always with handlerKey',
+          default: true,
+        }),
+      ),
       ...pagingQuery,
     }),
     responses: { 200: Type.Array(JobRecord) },
     errors: [],
     cli: {
+      query: { background: false },
       columns: [
         'id',
         'handlerKey',

@@ -38,6 +38,9 @@ export interface JobServiceDeps {
 /** Tells an agent of another system that nobody waits any more for what it does. */
 export const remoteCancelKey = 'acp.remote-task-cancel';
 
+/** Queued by the service for itself: nobody started them, and one event can bring thousands of deliveries. */
+const backgroundJobKeys: readonly string[] = ['acp.webhook-delivery', 'acp.online-eval', remoteCancelKey];
+
 /** Of the service itself. Their payloads hold messages, which the scope of jobs does not open. */
 export const internalJobKeys: ReadonlySet<string> = new Set([
   'acp.agent-run',
@@ -130,8 +133,12 @@ export const jobService = (deps: JobServiceDeps): Handlers<typeof jobOperations>
 
   return {
     async list({ tenantId, principal }, { query }) {
-      const { scheduleId, skip: _skip, take: _take, ...others } = query;
-      const exact = scheduleId === undefined ? others : { ...others, scheduleId: scheduleId.toLowerCase() };
+      const { scheduleId, background = true, skip: _skip, take: _take, ...others } = query;
+      const exact = {
+        ...others,
+        ...(scheduleId === undefined ? {} : { scheduleId: scheduleId.toLowerCase() }),
+        withoutKeys: background || others.handlerKey !== undefined ? [] : backgroundJobKeys,
+      };
       const ownerId = owners.listOwner(principal);
       const owned = ownerId === null ? null : { ownerId, runKeys: work.runKeys };
       const stored = await store.list(tenantId, { ...exact, ...clampPaging(query), owned });

@@ -27,7 +27,7 @@ export const newestJobs: Feed = (context) => {
       const startedAt = performance.now();
       const { filter } = store.get().jobs;
       try {
-        const query = { take: pageSize, ...(filter === null ? {} : { status: filter }) };
+        const query = { take: pageSize, background: false, ...(filter === null ? {} : { status: filter }) };
         const { body } = await client.jobs.list({ query, signal });
         const page = { filter, rows: body.map(shown), complete: body.length < pageSize };
         store.dispatch({ type: 'jobs', page });

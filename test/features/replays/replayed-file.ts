@@ -12,7 +12,7 @@ import { bundleTextOf, openText } from './bundle-calls.ts';
 export type Change = Readonly<Record<string, unknown>>;
 
 export interface Replays {
-  /** `acp replay FILE --offline`, with nothing of the service around it. */
+  /** `acp replay FILE`, with nothing of the service around it. */
   replay(app: TestApp, runId: string): Promise<BundleReport>;
   /** Replays the file, and the redacted bundle of the same run: both must be identical. */
   identical(app: TestApp, ...runIds: readonly string[]): Promise<void>;
@@ -23,7 +23,7 @@ export interface Replays {
 const replaysIn = (folder: Folder): Replays => {
   const replay: Replays['replay'] = async (app, runId) => {
     writeFileSync(join(folder.path, 'run.acp'), gzipSync(await bundleTextOf(app.client, runId)));
-    const { code, stdout, stderr } = await folder.acp(['replay', 'run.acp', '--offline', '--json']);
+    const { code, stdout, stderr } = await folder.acp(['replay', 'run.acp', '--json']);
     assert.equal(stderr, '');
     const report = JSON.parse(stdout) as BundleReport;
     assert.equal(code, { identical: 0, drifted: 10, missing: 11 }[report.result]);

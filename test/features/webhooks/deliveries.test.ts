@@ -3,7 +3,7 @@ import { Webhook } from 'standardwebhooks';
 import { forEachDurableService, overHttp } from '../../support/app.ts';
 import { trail } from '../../support/audit-chain.ts';
 import { eventually } from '../../support/eventually.ts';
-import { refusal, runJson } from '../runs/run-calls.ts';
+import { enqueue, refusal, runJson } from '../runs/run-calls.ts';
 import {
   crmSecret,
   deliveriesOf,
@@ -450,4 +450,19 @@ forEachDurableService('WebhookDeliveries: what was delivered goes with its age, 
     return rows.length === 1 ? rows : null;
   });
   assert.equal(left[0]?.status, 'Failed');
+});
+
+forEachDurableService('JOB-20 jobs that the service queues for itself can be left out of the list', async (open, t) => {
+  const app = await open(webhookSetup());
+  const server = await receiver(t);
+  await save(app.client, server.url, { events: ['run.completed'] });
+  await enqueue(app.client, 'helper', 'Hi');
+  await messages(server, 1);
+  const keys = async (query: { readonly background?: boolean; readonly handlerKey?: string }) =>
+    (await app.client.jobs.list({ query })).body.map(({ handlerKey }) => handlerKey).sort();
+  const all = ['acp.agent-run', 'acp.webhook-delivery'];
+  assert.deepEqual(await keys({}), all);
+  assert.deepEqual(await keys({ background: true }), all);
+  assert.deepEqual(await keys({ background: false }), ['acp.agent-run']);
+  assert.deepEqual(await keys({ background: false, handlerKey: 'acp.webhook-delivery' }), ['acp.webhook-delivery']);
 });
