@@ -18,6 +18,8 @@ export interface AppOptions {
    */
   readonly mode: 'serve' | 'local' | 'preview';
   readonly cwd?: string;
+  /** Aborted: the start is given up while it waits for the store. */
+  readonly stopping?: AbortSignal;
   /** Default: the time of this machine. */
   readonly clock?: Clock;
   /**

@@ -8,6 +8,7 @@ import type { Logger } from '../core/logger.ts';
 import { createLogger } from '../core/logger.ts';
 import { openPreview } from '../db/open-for-reading.ts';
 import { type OpenedStorage, openStorage } from '../db/open-storage.ts';
+import type { OwnershipWait } from '../db/sqlite/owner-lock.ts';
 import type { Storage } from '../db/storage.ts';
 import { createStoreClock } from '../db/store-clock.ts';
 import { storeOptions } from '../db/store-options.ts';
@@ -50,6 +51,20 @@ const roleDecision = (
   ]);
 };
 
+/** A command waits for a while. A service that restarts waits for its predecessor, and for commands as long as they live. */
+const ownershipWait = (
+  mode: AppOptions['mode'],
+  log: Pick<Logger, 'info'>,
+  signal: AbortSignal | undefined,
+): OwnershipWait =>
+  mode === 'local'
+    ? { waitMs: 5000, yieldsToService: true }
+    : {
+        waitMs: 1000,
+        onCommand: (pid) => log.info({ pid }, 'The service waits for the process that works on its store'),
+        ...(signal === undefined ? {} : { signal }),
+      };
+
 /** What exists before the first feature: what the host brings, the open store, and the base of all features. */
 export const createFoundation = async ({ config, mode, clock = systemClock, ...options }: AppOptions) => {
   const { Service, Host } = config.values;
@@ -83,7 +98,7 @@ export const createFoundation = async ({ config, mode, clock = systemClock, ...o
     ...storeOptions(config.values, options.cwd ?? process.cwd()),
     now,
     log,
-    waitMs: mode === 'local' ? 5000 : 1000,
+    wait: ownershipWait(mode, log, options.stopping),
   });
   const storage: Storage = opened.storage;
   const audit = createAuditLog({ storage, telemetry, log, now, newId });

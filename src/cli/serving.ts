@@ -80,8 +80,10 @@ export const serveUntilStopped = async (
   if (stream === 'stdout') printToStderr();
   await tellWarnings(session, config);
   const interrupt = firstInterrupt();
+  const starting = new AbortController();
+  void interrupt.promise.then(() => starting.abort());
   try {
-    const service = await createService({ config, log, cwd: session.cwd });
+    const service = await createService({ config, log, cwd: session.cwd, stopping: starting.signal });
     try {
       const { url } = await service.listen();
       const exitCode = await Promise.race([
@@ -97,6 +99,9 @@ export const serveUntilStopped = async (
       // A receiver of telemetry that hangs would hold the process for as long as its timeouts. The exit code is set by then.
       if (service.telemetry.leftBehind) setTimeout(() => process.exit(), 100);
     }
+  } catch (error) {
+    if (!starting.signal.aborted || error !== starting.signal.reason) throw error;
+    return interruptedExitCode[await interrupt.promise];
   } finally {
     interrupt.release();
   }

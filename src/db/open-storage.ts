@@ -14,7 +14,7 @@ import { refuseHalfMoved } from './move/move-record.ts';
 import type { PostgresAnnouncements } from './postgres/announcements.ts';
 import { classifySqlite } from './sqlite/failure.ts';
 import { createDialect, openDialect } from './sqlite/open-dialect.ts';
-import { acquireOwnership, type OwnerLock } from './sqlite/owner-lock.ts';
+import { acquireOwnership, type OwnerLock, type OwnershipWait } from './sqlite/owner-lock.ts';
 import { openFailure, prepareStoreFile, realStorePath } from './sqlite/store-location.ts';
 import { startStoreWatch } from './sqlite/store-watch.ts';
 import { startWatchdog } from './sqlite/watchdog.ts';
@@ -37,8 +37,8 @@ export interface StoreOptions extends PlaceOptions {
 export interface OpenOptions extends StoreOptions {
   readonly now: () => number;
   readonly log: Pick<Logger, 'error' | 'warn'>;
-  /** How long to wait for an owner that is about to end; default 0. */
-  readonly waitMs?: number;
+  /** How another owner of the file is waited for; default: not. */
+  readonly wait?: OwnershipWait;
   /** Default: those of this build. */
   readonly migrations?: readonly Migration[];
   /** The target of a move is opened, which nobody else may use before its end. */
@@ -170,7 +170,7 @@ export const openStorage = async (options: OpenOptions): Promise<OpenedStorage> 
   if (configured.provider === 'Postgres') return openOnServer(options, configured);
   prepareStoreFile(configured.path);
   const path = realStorePath(configured.path);
-  const ownership = await acquireOwnership(path, { waitMs: options.waitMs ?? 0 });
+  const ownership = await acquireOwnership(path, options.wait ?? { waitMs: 0 });
   let storage: RootStorage | null = null;
   try {
     const condition = createStoreCondition(path, classifySqlite, options.log);

@@ -19,6 +19,21 @@ describe('serve', () => {
     }
   });
 
+  test('wait returns when the service is ready, and says what to do when none comes', async (t) => {
+    const folder = createFolder(t);
+    const none = await folder.acp(['wait', '--timeout', '0.2']);
+    assert.equal(none.code, 8);
+    assert.match(none.stderr, /^error: The configured store has no service after 0\.2 s\. Start it with `acp serve`/);
+    const waiting = folder.start(['wait']);
+    const { url } = await folder.serve();
+    assert.deepEqual(await waiting.done, { code: 0, stdout: '', stderr: '' });
+    assert.deepEqual(JSON.parse((await folder.acp(['wait', '--json'])).stdout), { url });
+    assert.equal((await folder.acp(['wait', '--url', url])).code, 0);
+    const dead = await folder.acp(['wait', '--url', 'http://127.0.0.1:1', '--timeout', '0.2']);
+    assert.deepEqual([dead.code, dead.stderr.includes('http://127.0.0.1:1 was not ready')], [8, true]);
+    assert.equal((await folder.acp(['wait', '--timeout', 'soon'])).code, 2);
+  });
+
   test('what a module has left open keeps neither a service that was stopped nor a command that has ended', async (t) => {
     const folder = createFolder(t);
     folder.write(

@@ -37,6 +37,7 @@ import { registerSkills } from './skills.command.ts';
 import { registerTriggersSend } from './triggers-send.command.ts';
 import { registerTui } from './tui.command.ts';
 import { registerVersion } from './version.command.ts';
+import { registerWait } from './wait.command.ts';
 import { registerWebhooksListen } from './webhooks-listen.command.ts';
 
 export const operateHeading = 'Look after it:';
@@ -48,6 +49,7 @@ export const registerCommands = (host: CommandHost): void => {
   registerQuickstart(host);
   registerInit(host);
   registerServe(host);
+  registerWait(host);
   program.commandsGroup('Work:');
   registerAgents(host);
   registerApply(host);

@@ -100,27 +100,71 @@ const ownedBy = (path: string, owner: StoreOwner): AcpError => {
   );
 };
 
-/** Tries for `waitMs`, at least a quarter of a second; null when somebody else keeps the lock. */
-const lockWithin = async (path: string, waitMs: number): Promise<LockDatabase | null> => {
+export interface OwnershipWait {
+  /** How long another owner is waited for; a quarter of a second at least. */
+  readonly waitMs: number;
+  /**
+   * A service waits for a command that works on the file for as long as that lives: it ends by itself, and what it
+   * writes counts. Called once, with its process.
+   */
+  readonly onCommand?: (pid: number) => void;
+  /** A command does not wait for a service that has an address: it asks the service. */
+  readonly yieldsToService?: boolean;
+  /** Ends the wait; its reason is thrown. */
+  readonly signal?: AbortSignal;
+}
+
+const liveOwner = (path: string): (StoreOwner & { readonly pid: number }) | null => {
+  const owner = readOwnerFile(path);
+  const pid = owner?.pid ?? null;
+  return owner !== null && pid !== null && isAlive(pid) ? { ...owner, pid } : null;
+};
+
+/** The process of an owner without an address: a command, or a service that does not listen yet. */
+const commandOf = (path: string): number | null => {
+  const owner = liveOwner(path);
+  return owner === null || owner.url !== null ? null : owner.pid;
+};
+
+const isServed = (path: string): boolean => (liveOwner(path)?.url ?? null) !== null;
+
+/** Null when another process keeps the lock. */
+const lockWithin = async (
+  path: string,
+  { waitMs, onCommand, yieldsToService = false, signal }: OwnershipWait,
+): Promise<LockDatabase | null> => {
   const lock = openLock(path);
-  const deadline = performance.now() + Math.max(waitMs, shortestWaitMs);
-  while (!tryLock(path, lock)) {
-    if (performance.now() >= deadline) {
-      lock.close();
-      return null;
+  let deadline = performance.now() + Math.max(waitMs, shortestWaitMs);
+  let command: number | null = null;
+  try {
+    while (!tryLock(path, lock)) {
+      signal?.throwIfAborted();
+      const earlier = command;
+      command = onCommand === undefined ? null : commandOf(path);
+      if (command !== null) {
+        if (earlier === null) onCommand?.(command);
+        // Its successor, should it have one, is waited for anew.
+        deadline = performance.now() + Math.max(waitMs, shortestWaitMs);
+      } else if (performance.now() >= deadline || (yieldsToService && isServed(path))) {
+        lock.close();
+        return null;
+      }
+      await pause(retryMs);
     }
-    await pause(retryMs);
+  } catch (error) {
+    lock.close();
+    throw error;
   }
   return lock;
 };
 
 /**
  * Makes this process the owner of the store file, whose folder must exist.
- * Throws `store-unavailable`, naming the owner, when another one keeps it for longer than `waitMs`.
+ * Throws `store-unavailable`, naming the owner, when another one keeps it for longer than the wait.
  */
-export const acquireOwnership = async (dbPath: string, { waitMs }: { waitMs: number }) => {
+export const acquireOwnership = async (dbPath: string, wait: OwnershipWait) => {
   const path = realStorePath(dbPath);
-  const lock = await lockWithin(path, waitMs);
+  const lock = await lockWithin(path, wait);
   if (lock === null) throw ownedBy(path, readOwnerFile(path) ?? unknownOwner);
   let own: StoreOwner = { pid: process.pid, url: null, startedAt: new Date().toISOString(), readOnly: false };
   try {

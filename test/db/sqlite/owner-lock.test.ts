@@ -4,6 +4,7 @@ import { once } from 'node:events';
 import { existsSync, mkdirSync, readdirSync, readFileSync, statSync, symlinkSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { type TestContext, test } from 'node:test';
+import { setTimeout as pause } from 'node:timers/promises';
 import { AcpError } from '../../../src/contract/errors.ts';
 import { openStorage } from '../../../src/db/open-storage.ts';
 import { acquireOwnership, readOwner } from '../../../src/db/sqlite/owner-lock.ts';
@@ -75,6 +76,34 @@ test('an owner that lets go is followed by the one that waits', async (t) => {
   assert.equal((await readOwner(file))?.pid, process.pid);
   lock.release();
   assert.equal(await readOwner(file), null);
+});
+
+test('a service waits for a command as long as that lives, and for no other service', async (t) => {
+  const file = join(temporaryFolder(t), 'acp.db');
+  const { child } = await startOwner(t, file);
+  const told: number[] = [];
+  const waiting = acquireOwnership(file, { waitMs: 0, onCommand: (pid) => told.push(pid) });
+  let settled = false;
+  waiting.finally(() => (settled = true)).catch(() => undefined);
+  // Longer than anything else is waited for.
+  await pause(400);
+  assert.deepEqual([settled, told], [false, [child.pid]]);
+  child.stdin?.write('go\n');
+  (await waiting).release();
+
+  const leaving = new AbortController();
+  const another = await startOwner(t, file);
+  const givenUp = acquireOwnership(file, { waitMs: 0, onCommand: () => leaving.abort(), signal: leaving.signal });
+  await assert.rejects(givenUp, { name: 'AbortError' });
+  await kill(another.child);
+
+  const service = await startOwner(t, file, 'http://127.0.0.1:7070');
+  const refused = acquireOwnership(file, { waitMs: 0, onCommand: (pid) => told.push(pid) });
+  await assert.rejects(refused, /owned by process \d+ \(http:\/\/127\.0\.0\.1:7070\)/);
+  // A command does not wait for it either: it is asked.
+  await assert.rejects(acquireOwnership(file, { waitMs: 60_000, yieldsToService: true }), /owned by process/);
+  await kill(service.child);
+  assert.equal(told.length, 1);
 });
 
 test('a start waits out a process that only asks, and asking makes no file', async (t) => {
