@@ -3,6 +3,7 @@ import type { AgentRunRequest } from '../../../src/contract/run-request.ts';
 import type { PendingApproval } from '../../../src/features/approvals/approvals.schema.ts';
 import { forEachDurableService, forEachService, type TestApp } from '../../support/app.ts';
 import { testClock } from '../../support/clock.ts';
+import { eventually } from '../../support/eventually.ts';
 import { enqueue, followToEnd, getRun, listRuns, refusal, runJson, runStream, start } from '../runs/run-calls.ts';
 import {
   auditOf,
@@ -265,6 +266,50 @@ forEachDurableService('APPR-28 while the queue is off the next run still decides
   assert.equal((await rowOf(app, rows[0])).status, 'Approved');
 });
 
+forEachDurableService(
+  'APPR-28 APPR-30 while the queue is off, what is left of a decided run blocks each turn',
+  async (open) => {
+    const first = await openApprovals(open);
+    const { rows, ids } = await paused(first, ['pay'], ['wipe']);
+    await decide(first.client, rows[0]?.id ?? '', true);
+    await first.close();
+    const app = await open({
+      simulator: { respond },
+      folder: first.folder,
+      service: { Scheduling: { Enabled: false } },
+    });
+    assert.equal(await codeInBand(app, ids), 'approval-pending');
+    assert.equal((await refusal(start(app.client, 'helper', { message: 'Hi', sessionId }))).code, 'approval-pending');
+    assert.equal((await rowOf(app, rows[1])).status, 'Pending');
+  },
+);
+
+forEachService('APPR-32 the run that goes on is in the lane of its kind where its source had none', async (open) => {
+  const LaneByHandlerKey = { 'acp.approval-resume': 'decided' };
+  const app = await openApprovals(open, { service: { Scheduling: { LaneByHandlerKey } } });
+  const { rows } = await paused(app, ['pay']);
+  const { continuationRunId } = await decide(app.client, rows[0]?.id ?? '', true);
+  const [queued] = await followToEnd(app.client, continuationRunId ?? '');
+  assert.deepEqual([queued?.type, queued?.['lane']], ['run.queued', 'decided']);
+});
+
+forEachDurableService('APPR-16 APPR-19 a queued message waits for the audit trail', async (open) => {
+  const app = await openApprovals(open);
+  const { rows } = await paused(app, ['pay']);
+  const accept = await app.store.refuse('audit entries');
+  const runId = await enqueue(app.client, 'helper', { message: 'Never mind', sessionId });
+  await eventually('the job back in line', async () => {
+    const { job } = (await app.client.jobs.get({ params: { id: runId } })).body;
+    return job.status === 'Pending' && job.errorCode === 'store-unavailable';
+  });
+  await accept();
+  assert.equal((await rowOf(app, rows[0])).status, 'Pending');
+  await app.clock.jump(hourMs);
+  assert.equal((await followToEnd(app.client, runId)).at(-1)?.type, 'run.completed');
+  const { status, continuationRunId } = await rowOf(app, rows[0]);
+  assert.deepEqual([status, continuationRunId], ['Rejected', runId]);
+});
+
 forEachService('APPR-40 the deletion of a session expires what its run had asked for', async (open) => {
   const app = await openApprovals(open);
   const { rows } = await paused(app, ['pay']);
@@ -291,7 +336,7 @@ forEachDurableService(
   'APPR-10 APPR-29 the mailbox and the next run decide at the same moment: one wins',
   async (open) => {
     const app = await openApprovals(open);
-    for (let round = 0; round < 8; round += 1) {
+    for (let round = 0; round < 6; round += 1) {
       const session = `s-${round}`;
       const { runId } = await runJson(app.client, 'helper', { message: calls(['pay']), sessionId: session });
       const [row] = (await pendingOf(app.client)).filter((entry) => entry.runId === runId);
