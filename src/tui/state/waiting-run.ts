@@ -1,7 +1,6 @@
 import type { PendingToolApproval, ToolApprovalDecision } from '../../contract/tool-approval.ts';
 import type { OpenRun } from './open-run.ts';
 import { shownRun } from './open-run.ts';
-import type { ScreenState } from './screen-state.ts';
 
 export type WaitingCall = PendingToolApproval & { readonly truncated?: boolean };
 
@@ -22,13 +21,18 @@ export interface Answers {
   readonly decisions: readonly ToolApprovalDecision[];
 }
 
+/** The rows of the inbox. */
+interface ListedCalls {
+  readonly rows: readonly { readonly runId: string }[];
+}
+
 const askedCalls = ({ timeline }: OpenRun): readonly WaitingCall[] => {
   const calls = timeline.items.findLast(({ event }) => event === 'run.awaiting-approval')?.data['approvals'];
   return Array.isArray(calls) ? (calls as WaitingCall[]) : [];
 };
 
 /** Whether only the inbox can decide what the run on screen waits for. */
-export const waitsInInbox = (open: OpenRun, inbox: Pick<ScreenState['inbox'], 'rows'>): boolean => {
+export const waitsInInbox = (open: OpenRun, inbox: ListedCalls): boolean => {
   const run = shownRun(open);
   if (run?.status !== 'AwaitingApproval' || run.continuedBy !== null) return false;
   const left = inbox.rows.filter(({ runId }) => runId === run.id).length;
@@ -36,7 +40,7 @@ export const waitsInInbox = (open: OpenRun, inbox: Pick<ScreenState['inbox'], 'r
 };
 
 /** Null unless the run on screen waits for an answer in its session. */
-export const waitingRun = (open: OpenRun, inbox: Pick<ScreenState['inbox'], 'rows'>): WaitingRun | null => {
+export const waitingRun = (open: OpenRun, inbox: ListedCalls): WaitingRun | null => {
   const run = shownRun(open);
   if (run?.status !== 'AwaitingApproval' || run.sessionId === null || open.wentOn) return null;
   if (run.continuedBy !== null || waitsInInbox(open, inbox)) return null;
