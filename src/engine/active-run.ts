@@ -53,6 +53,8 @@ export interface RunJob {
   readonly begun: Statement | null;
   /** Ends the job with a run that has done its part; null: its worker does. */
   readonly completed: (() => Statement) | null;
+  /** Set for a run that continues a decided one: the session's next run can answer its client-side calls. */
+  readonly continuesApproval?: true;
 }
 
 /** Everything about a run that is fixed before it starts; the launch makes it. */

@@ -76,6 +76,7 @@ approvals.reason text collate "C";
 approvals.decided_at bigint;
 approvals.expires_at bigint;
 approvals.created_at bigint not null;
+approvals.in_band bigint not null default 0;
 attachment_chunks.content_id text collate "C" not null;
 attachment_chunks.number bigint not null;
 attachment_chunks.bytes bytea not null;

@@ -335,6 +335,7 @@ export { createRunPricing, type RecalculateCosts } from './cost-recalculation.ts
 export type { EarlierEnd, ItemRuns } from './item-runs.ts';
 export {
   type ArrivingWork,
+  approvalResumeKey,
   type Entrance,
   failureError,
   type Launch,
