@@ -174,14 +174,14 @@ export const createExternalRunRecord = ({ journal, prices, providers, recording,
       costMicros: spent.reduce((sum, { cost }) => sum + (cost?.total ?? 0), 0),
     };
     const opened: Statement[] = [];
-    // The root closes last: its end says what its whole tree has used.
-    const closed: Statement[] = [];
+    const closed: (readonly Statement[])[] = [];
+    const childrenOf = Map.groupBy(runs, ({ parent }) => parent);
     for (const { run, usage, cost } of spent) {
       const newest = run.calls.at(-1);
       const model = { modelProvider: shortName(newest?.provider ?? null), modelId: shortName(newest?.model ?? null) };
       const rootRunId = run === root ? null : root.id;
       const tools = toolsOf(tenantId, run);
-      const children = runs.filter(({ parent }) => parent === run);
+      const children = childrenOf.get(run) ?? [];
       const toolEvents = tools.flatMap(({ events }) => events);
       const events = eventsOf(run, children, toolEvents, model, { usage, cost });
       const { errorType } = run;
@@ -196,8 +196,8 @@ export const createExternalRunRecord = ({ journal, prices, providers, recording,
         ...tools.flatMap(({ statements }) => statements),
         journal.packed(tenantId, run.id, 0, events.length - 1, encodePack(events)),
       );
-      closed.unshift(
-        ...journal.closed({
+      closed.push(
+        journal.closed({
           ...{ id: run.id, tenantId, status: errorType === null ? 'Completed' : 'Failed' },
           ...{ completedAt: run.endedAt, agentVersion: null, ...model, usage, cost },
           ...{ error: errorType === null ? null : storedError(failureOf(errorType)) },
@@ -205,7 +205,8 @@ export const createExternalRunRecord = ({ journal, prices, providers, recording,
         }),
       );
     }
-    return [...opened, ...closed];
+    // The root closes last: its end says what its whole tree has used.
+    return [...opened, ...closed.reverse().flat()];
   };
 };
 

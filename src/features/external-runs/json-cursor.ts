@@ -35,16 +35,23 @@ const closeObject = 0x7d;
 const letterN = 0x6e;
 const byteOrderMark = Buffer.from('\ufeff');
 
-const isSpace = (byte: number | undefined): boolean => byte === 0x20 || byte === 0x0a || byte === 0x0d || byte === 0x09;
+// A table, since each byte of a body is looked at several times.
+const kinds = new Uint8Array(256);
+const [space, mark, open, close, string] = [1, 2, 3, 4, 5];
+for (const byte of [0x20, 0x0a, 0x0d, 0x09]) kinds[byte] = space;
+for (const byte of [comma, colon]) kinds[byte] = mark;
+for (const byte of [openArray, openObject]) kinds[byte] = open;
+for (const byte of [closeArray, closeObject]) kinds[byte] = close;
+kinds[quote] = string;
 
-/** A bracket, comma or colon. */
-const isMark = (byte: number | undefined): boolean =>
-  byte === comma ||
-  byte === colon ||
-  byte === openArray ||
-  byte === closeArray ||
-  byte === openObject ||
-  byte === closeObject;
+const kindOf = (byte: number | undefined): number | undefined => kinds[byte ?? 0];
+
+const boundDepth = (depth: number): void => {
+  if (depth > maxBodyDepth)
+    throw new AcpError('validation-failed', `The body nests deeper than ${maxBodyDepth} levels.`);
+};
+
+const uncounted = (): void => undefined;
 
 const malformedJson = (): AcpError => new AcpError('malformed-json', 'The body is not valid JSON.');
 
@@ -60,7 +67,7 @@ export const createJsonCursor = (body: Uint8Array, limits: JsonCursorLimits): Js
   let level = 0;
 
   const peek = (): number | undefined => {
-    while (isSpace(bytes[at])) at += 1;
+    while (kindOf(bytes[at]) === space) at += 1;
     return bytes[at];
   };
   const take = (expected: number): void => {
@@ -76,31 +83,33 @@ export const createJsonCursor = (body: Uint8Array, limits: JsonCursorLimits): Js
   };
   const passWord = (): void => {
     const start = at;
-    while (at < bytes.length && !isMark(bytes[at]) && !isSpace(bytes[at])) at += 1;
+    while (at < bytes.length && kindOf(bytes[at]) === 0) at += 1;
     if (at === start) throw malformedJson();
   };
-  /** Passes by one bracket, comma, colon, string or word; by how much the depth changes. */
-  const passToken = (depth: number): number => {
-    const byte = peek();
-    if (byte === quote) passString();
-    else if (isMark(byte)) {
-      if (depth === 0 && byte !== openArray && byte !== openObject) throw malformedJson();
-      at += 1;
-    } else passWord();
-    if (byte === openArray || byte === openObject) return 1;
-    return byte === closeArray || byte === closeObject ? -1 : 0;
-  };
-  /** Passes by one value; `counted` is told of each in it, so that it can stop what has too many. */
-  const pass = (counted: ((values: number) => void) | null): void => {
+  /** Passes by what has a bracket before and after it; `counted` is told of each value, so that it can stop what has too many. */
+  const passBrackets = (counted: (values: number) => void): void => {
     let depth = 0;
     do {
-      const change = passToken(depth);
+      const byte = bytes[at];
+      const kind = kindOf(byte);
+      if (kind === string) {
+        passString();
+        continue;
+      }
       // An array or object has one value more than it has commas.
-      if (counted !== null && (change === 1 || bytes[at - 1] === comma)) counted(1);
-      depth += change;
-      if (level + depth > maxBodyDepth)
-        throw new AcpError('validation-failed', `The body nests deeper than ${maxBodyDepth} levels.`);
+      if (kind === open || byte === comma) counted(1);
+      if (kind === open) depth += 1;
+      else if (kind === close) depth -= 1;
+      else if (byte === undefined) throw malformedJson();
+      at += 1;
+      boundDepth(level + depth);
     } while (depth > 0);
+  };
+  const pass = (counted: (values: number) => void): void => {
+    const kind = kindOf(peek());
+    if (kind === open) passBrackets(counted);
+    else if (kind === string) passString();
+    else passWord();
   };
   const enter = (bracket: number): boolean => {
     const byte = peek();
@@ -117,10 +126,10 @@ export const createJsonCursor = (body: Uint8Array, limits: JsonCursorLimits): Js
     throw limits.unexpected();
   };
   /** Goes to the next element; false at the end. */
-  const elements = (close: number): (() => boolean) => {
+  const elements = (bracket: number): (() => boolean) => {
     let isFirst = true;
     return () => {
-      const isOver = peek() === close;
+      const isOver = peek() === bracket;
       if (isOver) {
         at += 1;
         level -= 1;
@@ -128,7 +137,7 @@ export const createJsonCursor = (body: Uint8Array, limits: JsonCursorLimits): Js
       }
       if (!isFirst) {
         take(comma);
-        if (peek() === close) throw malformedJson();
+        if (peek() === bracket) throw malformedJson();
       }
       isFirst = false;
       return true;
@@ -165,7 +174,7 @@ export const createJsonCursor = (body: Uint8Array, limits: JsonCursorLimits): Js
       pass(limits.counted);
       return parsedPart(text(start));
     },
-    skip: () => pass(null),
+    skip: () => pass(uncounted),
     end() {
       if (peek() !== undefined) throw malformedJson();
     },

@@ -29,10 +29,19 @@ const skip = (reader: BinaryReader, number: number, wireType: WireType): void =>
   if (reader.pos > reader.len) throw new RangeError('A field is longer than its body.');
 };
 
-/** Reads one message to its end; all fields that are not known, and those of another type, are skipped. */
-const readFields = (reader: BinaryReader, end: number, count: OtlpCount, read: ReadField): void => {
+const bits = (...numbers: readonly number[]): number => numbers.reduce((all, number) => all | (1 << number), 0);
+
+/**
+ * Reads one message to its end; all fields that are not known, and those of another type, are skipped. They count as values
+ * do, and so does a field that stands there again without being one of a list (`repeated`: a bit for each of those).
+ */
+const readFields = (reader: BinaryReader, end: number, count: OtlpCount, read: ReadField, repeated = 0): void => {
+  let seen = 0;
   while (reader.pos < end) {
     const [number, wireType] = reader.tag();
+    const bit = number < 31 ? 1 << number : 0;
+    if ((seen & bit & ~repeated) !== 0) count.values();
+    seen |= bit;
     if (read(number, wireType)) continue;
     count.values();
     skip(reader, number, wireType);
@@ -86,22 +95,34 @@ const readValue = (reader: BinaryReader, count: OtlpCount, depth: number): Attri
 
 const readList = (reader: BinaryReader, count: OtlpCount, depth: number): readonly AttributeValue[] => {
   const list: AttributeValue[] = [];
-  readFields(reader, endOf(reader), count, (number, wireType) => {
-    if (number !== 1 || wireType !== LengthDelimited) return false;
-    list.push(readValue(reader, count, depth));
-    return true;
-  });
+  readFields(
+    reader,
+    endOf(reader),
+    count,
+    (number, wireType) => {
+      if (number !== 1 || wireType !== LengthDelimited) return false;
+      list.push(readValue(reader, count, depth));
+      return true;
+    },
+    bits(1),
+  );
   return list;
 };
 
 /** A message whose pairs stand under one number, such as a list of attributes. */
 const readPairs = (reader: BinaryReader, count: OtlpCount, depth: number): Record<string, AttributeValue> => {
   const pairs = bag<AttributeValue>();
-  readFields(reader, endOf(reader), count, (number, wireType) => {
-    if (number !== 1 || wireType !== LengthDelimited) return false;
-    readPair(reader, count, pairs, depth);
-    return true;
-  });
+  readFields(
+    reader,
+    endOf(reader),
+    count,
+    (number, wireType) => {
+      if (number !== 1 || wireType !== LengthDelimited) return false;
+      readPair(reader, count, pairs, depth);
+      return true;
+    },
+    bits(1),
+  );
   return pairs;
 };
 
@@ -129,13 +150,19 @@ const readException = (reader: BinaryReader, count: OtlpCount): string | null =>
   count.values();
   let name = '';
   const attributes = bag<AttributeValue>();
-  readFields(reader, endOf(reader), count, (number, wireType) => {
-    if (wireType !== LengthDelimited) return false;
-    if (number === 2) name = readText(reader);
-    else if (number === 3) readPair(reader, count, attributes, 0);
-    else return false;
-    return true;
-  });
+  readFields(
+    reader,
+    endOf(reader),
+    count,
+    (number, wireType) => {
+      if (wireType !== LengthDelimited) return false;
+      if (number === 2) name = readText(reader);
+      else if (number === 3) readPair(reader, count, attributes, 0);
+      else return false;
+      return true;
+    },
+    bits(3),
+  );
   return name === 'exception' ? exceptionTypeOf(attributes) : null;
 };
 
@@ -167,15 +194,21 @@ const readSpan = (reader: BinaryReader, count: OtlpCount, scope: string, service
     else return false;
     return true;
   };
-  readFields(reader, endOf(reader), count, (number, wireType) => {
-    if (wireType === LengthDelimited) return readSized(number);
-    if (number === 6 && wireType === Varint) span.kind = reader.int32();
-    else if (number === 7 && wireType === Bit64) span.start = millisecondsOf(reader.fixed64());
-    else if (number === 8 && wireType === Bit64) span.end = millisecondsOf(reader.fixed64());
-    else if (number === 16 && wireType === Bit32) span.flags = reader.fixed32();
-    else return false;
-    return true;
-  });
+  readFields(
+    reader,
+    endOf(reader),
+    count,
+    (number, wireType) => {
+      if (wireType === LengthDelimited) return readSized(number);
+      if (number === 6 && wireType === Varint) span.kind = reader.int32();
+      else if (number === 7 && wireType === Bit64) span.start = millisecondsOf(reader.fixed64());
+      else if (number === 8 && wireType === Bit64) span.end = millisecondsOf(reader.fixed64());
+      else if (number === 16 && wireType === Bit32) span.flags = reader.fixed32();
+      else return false;
+      return true;
+    },
+    bits(9, 11),
+  );
   return span;
 };
 
@@ -198,12 +231,18 @@ const readScope = function* (reader: BinaryReader, count: OtlpCount, serviceName
     scope = readText(reader);
     return true;
   };
-  readFields(reader, end, count, (number, wireType) => {
-    if (wireType !== LengthDelimited || (number !== 1 && number !== 2)) return false;
-    if (number === 1) readFields(reader, endOf(reader), count, readName);
-    else skip(reader, number, wireType);
-    return true;
-  });
+  readFields(
+    reader,
+    end,
+    count,
+    (number, wireType) => {
+      if (wireType !== LengthDelimited || (number !== 1 && number !== 2)) return false;
+      if (number === 1) readFields(reader, endOf(reader), count, readName);
+      else skip(reader, number, wireType);
+      return true;
+    },
+    bits(2),
+  );
   reader.pos = start;
   for (const _ of elements(reader, end, 2))
     if (count.span()) yield readSpan(reader, count, scope, serviceName);
@@ -215,12 +254,18 @@ const readResource = function* (reader: BinaryReader, count: OtlpCount): Generat
   const end = endOf(reader);
   const start = reader.pos;
   let attributes: Record<string, AttributeValue> = bag();
-  readFields(reader, end, count, (number, wireType) => {
-    if (wireType !== LengthDelimited || (number !== 1 && number !== 2)) return false;
-    if (number === 1) attributes = readPairs(reader, count, 0);
-    else skip(reader, number, wireType);
-    return true;
-  });
+  readFields(
+    reader,
+    end,
+    count,
+    (number, wireType) => {
+      if (wireType !== LengthDelimited || (number !== 1 && number !== 2)) return false;
+      if (number === 1) attributes = readPairs(reader, count, 0);
+      else skip(reader, number, wireType);
+      return true;
+    },
+    bits(2),
+  );
   reader.pos = start;
   const serviceName = serviceNameOf(attributes);
   for (const _ of elements(reader, end, 2)) {
