@@ -27,6 +27,7 @@ export interface ExternalModelCall {
   /** What was asked for: an answer names the version of it, such as by a date. */
   readonly requestedModel: string | null;
   readonly isEmbedding: boolean;
+  readonly isFailed: boolean;
   readonly usage: ModelUsage;
 }
 
@@ -124,13 +125,17 @@ const openRun = (tenantId: string, span: ReceivedSpan, parent: MutableRun | null
   };
 };
 
-const modelCallOf = ({ attributes }: ReceivedSpan): ExternalModelCall => ({
-  provider: providerOf(attributes),
-  model: modelOf(attributes),
-  requestedModel: requestedModelOf(attributes),
-  isEmbedding: isEmbedding(attributes),
-  usage: usageOf(attributes),
-});
+const modelCallOf = (span: ReceivedSpan): ExternalModelCall => {
+  const { attributes } = span;
+  return {
+    provider: providerOf(attributes),
+    model: modelOf(attributes),
+    requestedModel: requestedModelOf(attributes),
+    isEmbedding: isEmbedding(attributes),
+    isFailed: errorOf(span) !== null,
+    usage: usageOf(attributes),
+  };
+};
 
 const withoutUsage = (call: ExternalModelCall): ExternalModelCall => ({
   ...call,

@@ -36,6 +36,7 @@ const answerOf = async (app: TestApp, body: string | Uint8Array) => {
   const { status, bytes, body: told } = await postBytes(app, Uint8Array.from(gzipSync(body)), { headers });
   if (isJson) return { status, message: told.message, rejected: told.partialSuccess?.rejectedSpans };
   const reader = new BinaryReader(bytes);
+  if (status === 200 && bytes.length === 0) return { status, rejected: '0' };
   if (status === 200) {
     reader.tag();
     reader.uint32();
@@ -100,12 +101,7 @@ overHttp(
         jsonSpan(`"attributes":[{"key":"a","value":{"kvlistValue":{${list('values', many)}}}}]`),
       ],
       ['unknown fields', values, empties(7, many), `{${list('later', many)}}`],
-      [
-        'one field again and again',
-        values,
-        inSpan(empties(5, many)),
-        jsonSpan(`"name":"a"${',"x":0'.repeat(many)}`),
-      ],
+      ['one field again and again', values, inSpan(empties(5, many)), jsonSpan(`"name":"a"${',"x":0'.repeat(many)}`)],
     ] as const)
       for (const body of bodies) {
         const answer = await answerOf(app, body);
