@@ -85,6 +85,10 @@ export interface SqlDialect {
   readonly readsJsonText: boolean;
   /** The condition that a member of the object in a column, which holds JSON as text, is one of any number of texts. */
   jsonMemberIn(column: string, member: string, texts: readonly string[]): RawBuilder<boolean>;
+  /** The elements of the list in a column, which holds JSON as text, as rows with one column `value`; joined to those of the column. */
+  jsonElements(column: string): RawBuilder<{ value: unknown }>;
+  /** A member of such an element. */
+  jsonMember(element: string, member: string, type: 'text' | 'bigint'): RawBuilder<unknown>;
   /**
    * Runs the units in one transaction, each all or nothing: a failed unit leaves no trace and does not stop the others.
    * Rejects only when the transaction itself fails; then no unit was written. Units that are written without telling them

@@ -438,6 +438,7 @@ runs.error_provider text collate "C";
 runs.door text collate "C";
 runs.remote_task text collate "C";
 runs.agent_saved_at bigint;
+runs.model_shares text collate "C";
 schedules.tenant_id text collate "C" not null;
 schedules.name text collate "C" not null;
 schedules.id text collate "C" not null;

@@ -169,6 +169,17 @@ test('a stream is one more media type of the answer, and its frames are describe
   assert.deepEqual(Object.keys(media ?? {}), ['text/event-stream']);
 });
 
+test('an answer of OTLP is described in both of its encodings, and is no file to save', () => {
+  const described = documentOf({
+    ...{ ...plain, envelope: 'Otlp', download: 'In the encoding of the request' },
+    responses: { 200: Type.Object({ partialSuccess: Type.String() }) },
+  })['paths']?.['/api/demo']?.['get']?.['responses']?.['200'];
+  assert.deepEqual(Object.keys(described ?? {}), ['description', 'content']);
+  const content = described?.['content'];
+  assert.deepEqual(Object.keys(content ?? {}), ['application/x-protobuf', 'application/json']);
+  assert.deepEqual(content?.['application/json']?.['schema']?.['required'], ['partialSuccess']);
+});
+
 test('schemas with a title are components, null or not, and described anew where they are used', () => {
   const Part = Type.Object({ n: Type.Integer() }, { title: 'Part', description: 'A part' });
   const Whole = Type.Object(

@@ -4,7 +4,7 @@ import { AcpError } from '../../contract/errors.ts';
 import { isJson, overflows } from './json-depth.ts';
 
 /** Deeper than any definition or message, shallow enough that no recursive walk over a body is a risk. */
-const maxDepth = 64;
+export const maxBodyDepth = 64;
 /** More than the largest batch has; as objects they take many times the room of their text, and are walked over several times. */
 const mostValues = 1_000_000;
 const quote = 0x22;
@@ -35,7 +35,7 @@ const shapeProblem = (bytes: Uint8Array, maxValues: number): string | null => {
     if (byte === quote) at = endOfString(bytes, at);
     else if (isOpened) depth += 1;
     else if (isEnd) depth -= 1;
-    if (depth > maxDepth) return `nests deeper than ${maxDepth} levels`;
+    if (depth > maxBodyDepth) return `nests deeper than ${maxBodyDepth} levels`;
     if (values > maxValues) return `has more than ${maxValues} values`;
   }
   return null;
@@ -52,15 +52,19 @@ const strictlyParsed = (text: string): unknown => {
   }
 };
 
+/** Parses a value of a body whose depth and size are known to be bounded: finite numbers, no member that could reach a prototype. */
+export const parsedPart = (text: string): unknown => {
+  const value = strictlyParsed(text);
+  if (overflows(text, value)) throw new AcpError('validation-failed', 'The body has a number that is too large.');
+  return value;
+};
+
 /** Parses a JSON body strictly: UTF-8 only, bounded depth and number of values, finite numbers, no member that could reach a prototype. */
 export const parseJsonBody = (bytes: Uint8Array, maxValues = mostValues): unknown => {
   if (!isUtf8(bytes)) throw new AcpError('malformed-json', 'The body is not valid UTF-8.');
   const problem = shapeProblem(bytes, maxValues);
   if (problem !== null) throw new AcpError('validation-failed', `The body ${problem}.`);
-  const text = Buffer.from(bytes.buffer, bytes.byteOffset, bytes.byteLength).toString('utf8');
-  const value = strictlyParsed(text);
-  if (overflows(text, value)) throw new AcpError('validation-failed', 'The body has a number that is too large.');
-  return value;
+  return parsedPart(Buffer.from(bytes.buffer, bytes.byteOffset, bytes.byteLength).toString('utf8'));
 };
 
 const jsonType = /^application\/json[ \t]*(?:;[ \t]*charset="?utf-8"?[ \t]*)?$/i;

@@ -24,6 +24,19 @@ export const nestsTooDeep = (text: string): boolean => {
   return false;
 };
 
+/** Whether JSON has more values than this. Reads the text once and parses nothing. */
+export const hasMoreValues = (text: string, most: number): boolean => {
+  // Each has a character of its own.
+  if (text.length <= most) return false;
+  let values = 0;
+  for (let at = 0; at < text.length && values <= most; at += 1) {
+    const code = text.charCodeAt(at);
+    if (code === 0x22) at = endOfString(text, at);
+    else if (code === 0x2c || code === 0x5b || code === 0x7b) values += 1;
+  }
+  return values > most;
+};
+
 // A run of digits is looked at from its beginning alone, or long ones would be looked at from each of their digits.
 const mayOverflow = /\d[eE]\+?\d|(?<!\d)\d{309}/;
 

@@ -93,6 +93,8 @@ export const createSqliteDialect = (
     readsJsonText: true,
     jsonMemberIn: (column, member, texts) =>
       sql`json_extract(${sql.ref(column)}, ${sql.lit(`$."${member}"`)}) in (select value from json_each(${JSON.stringify(texts)}))`,
+    jsonElements: (column) => sql`json_each(${sql.ref(column)})`,
+    jsonMember: (element, member) => sql`json_extract(${sql.ref(element)}, ${sql.lit(`$."${member}"`)})`,
     async commitUnits(units, condense = (statements) => statements) {
       return mutex.free ? commitNow(units, condense) : mutex.run(() => commitNow(units, condense));
     },

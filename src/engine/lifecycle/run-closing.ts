@@ -240,6 +240,7 @@ export const closeRun = async (run: ActiveRun, ports: ClosingPorts, ending: Endi
         ...modelOf(run),
         usage,
         cost: run.cost,
+        shares: run.shares.all(),
         error,
         eventCount,
         rootRunId: run.plan.parent === null ? null : run.rootId,

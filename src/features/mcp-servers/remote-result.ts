@@ -1,4 +1,5 @@
 import { isRecord } from '../../contract/record.ts';
+import { isNestedTooDeep, maxJsonDepth } from '../../core/documents/json-depth.ts';
 import { type ToolContext, ToolError } from '../../engine/tools/index.ts';
 import { visibleText } from '../../providers/mcp/visible-text.ts';
 
@@ -73,7 +74,10 @@ export const resultText = async (result: Readonly<Record<string, unknown>>, cont
   }
   const structured = result['structuredContent'];
   // Servers repeat it as a text for clients that do not know it.
-  if (structured !== undefined && structured !== null && parts.every((part) => part === ''))
+  if (structured !== undefined && structured !== null && parts.every((part) => part === '')) {
+    if (isNestedTooDeep(structured))
+      throw new ToolError(`The structuredContent of the server is nested deeper than ${maxJsonDepth} levels.`);
     return structuredText(structured, fileData(content));
+  }
   return parts.join('\n');
 };

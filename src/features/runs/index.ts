@@ -331,7 +331,7 @@ export const runsFeature = (deps: RunsDeps) => {
 };
 
 export type { CancelRun } from './cancel-run.ts';
-export { createRunPricing, type RecalculateCosts } from './cost-recalculation.ts';
+export { createRunPricing, type PricedRun, type RecalculateCosts } from './cost-recalculation.ts';
 export type { EarlierEnd, ItemRuns } from './item-runs.ts';
 export {
   type ArrivingWork,
@@ -349,3 +349,5 @@ export type { OnDisconnect, RunAnswers } from './run-answers.ts';
 export { toRunRecord } from './run-record.ts';
 export { turnStore } from './run-turns.store.ts';
 export type { RecordedInput, TreeMember } from './runs.store.ts';
+export { microsOf } from './stored-cost.ts';
+export { decodeShares, type StoredShare } from './stored-shares.ts';

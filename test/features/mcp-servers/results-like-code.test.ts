@@ -1,5 +1,7 @@
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
+import type { ToolContext } from '../../../src/engine/tools/index.ts';
+import { resultText } from '../../../src/features/mcp-servers/remote-result.ts';
 import { openApp } from '../../support/app.ts';
 import { runJson } from '../runs/run-calls.ts';
 import { callsTool, connected, mcpSetup, rawServer, refresh, tool, withTools } from './mcp-world.ts';
@@ -87,4 +89,12 @@ test('MCP-17 files of a result become attachments of the run, and what is no tex
   const structuredContent = { rain: true };
   assert.equal((await told({ structuredContent })).output, '{"rain":true}');
   assert.equal((await told({ content: [text], structuredContent })).output, 'See:');
+});
+
+test('MCP-17 structured content that nests deeper than JSON may that is kept is refused in words', async () => {
+  let structuredContent: unknown = 1;
+  for (let depth = 0; depth < 100_000; depth += 1) structuredContent = [structuredContent];
+  await assert.rejects(resultText({ structuredContent }, {} as ToolContext), {
+    ...{ name: 'ToolError', message: 'The structuredContent of the server is nested deeper than 500 levels.' },
+  });
 });
