@@ -61,16 +61,20 @@ const limits = { Streams: { MaxPerCaller: 2, MaxPerTenant: 3 } };
 
 const opened = (app: TestApp) => {
   const leaving: AbortController[] = [];
+  // An answer that nobody holds any more is closed by the garbage collector.
+  const held: Response[] = [];
   return {
     async ask(token: string, { method, path, headers, body }: Request): Promise<Response> {
       const gone = new AbortController();
       leaving.push(gone);
-      return fetch(app.url + path, {
+      const answer = await fetch(app.url + path, {
         method: method ?? 'POST',
         headers: { 'content-type': 'application/json', authorization: `Bearer ${token}`, ...headers },
         signal: gone.signal,
         ...(body === undefined ? {} : { body: JSON.stringify(body) }),
       });
+      held.push(answer);
+      return answer;
     },
     /** As a caller that goes away from the first `count` of its streams. */
     leave(count: number): void {
@@ -80,7 +84,8 @@ const opened = (app: TestApp) => {
 };
 
 /** Status and the words of a refusal, in whichever envelope. */
-const refusalOf = async (answer: Response): Promise<string> => `${answer.status} ${await answer.text()}`;
+const refusalOf = async (answer: Response): Promise<string> =>
+  answer.status === 200 ? 'none' : `${answer.status} ${await answer.text()}`;
 
 const keysOf = async (app: TestApp) => {
   const scopes = ['RunsRead', 'RunsWrite', 'ExternalInvoke'] as const;
@@ -124,9 +129,13 @@ for (const [kind, request] of Object.entries(kinds))
           const { status } = await ask();
           return status === 200 || null;
         });
+      const runs = async (): Promise<number> => (await app.client.runs.list({ query: { take: 100 } })).body.length;
+      const before = await runs();
       const tooMany = await ask();
+      assert.equal(tooMany.status, 429);
       assert.ok(Number(tooMany.headers.get('retry-after')) > 0);
       assert.match(await refusalOf(tooMany), /^429 .*This caller has 2 streams open.*Service:Streams:MaxPerCaller/);
+      assert.equal(await runs(), before, 'nothing was begun for it');
       const listen = kinds['a subscription of MCP']?.(followed) as Request;
       assert.equal((await others.ask(keys.two, listen)).status, 200, 'another key');
       assert.match(await refusalOf(await others.ask(keys.two, listen)), /^429 .*Service:Streams:MaxPerTenant/);

@@ -1,4 +1,5 @@
 import { isRecord } from '../../contract/record.ts';
+import { parseForeignJson } from '../../core/documents/foreign-json.ts';
 import type { ModelFinishReason, ModelUsage } from '../../providers/models/model-provider.ts';
 import type { Attributes, AttributeValue, ReceivedSpan } from './received-spans.ts';
 
@@ -130,7 +131,7 @@ export const toolCallOf = (attributes: Attributes): ExternalToolCall => ({
 const messagesOf = (value: AttributeValue | undefined): readonly unknown[] => {
   if (typeof value !== 'string') return Array.isArray(value) ? value : [];
   try {
-    const parsed: unknown = JSON.parse(value);
+    const parsed = parseForeignJson(value);
     return Array.isArray(parsed) ? parsed : [];
   } catch {
     // Content is a courtesy of the sender: text that is no list of messages is none.

@@ -100,7 +100,10 @@ for (const lost of lostSessions)
       assert.equal((await refresh(client, 'weather')).servers[0]?.state, 'Connected', 'a refresh begins anew');
       assert.equal(initialized(), before + 1);
       const steps = (await client.mcpServers.check({ params: { name: 'weather' } })).body;
-      assert.ok(steps.every(({ outcome }) => outcome !== 'Failed'), 'doctor agrees');
+      assert.ok(
+        steps.every(({ outcome }) => outcome !== 'Failed'),
+        'doctor agrees',
+      );
       assert.equal(await talk(), 'It rains in Ulm');
       server.forgetSessions();
       const calls = server.calls.length;

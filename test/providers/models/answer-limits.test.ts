@@ -84,7 +84,11 @@ for (const surface of surfaceCases)
           });
           assert.equal(isParsed, false);
           const { error } = failure ?? assert.fail('it failed');
-          assert.equal((error as { httpStatus?: number }).httpStatus === 400, status === 400, 'a refusal keeps its status');
+          assert.equal(
+            (error as { httpStatus?: number }).httpStatus === 400,
+            status === 400,
+            'a refusal keeps its status',
+          );
         });
 
     const chunks = Array.from({ length: 80 }, () => 'y'.repeat(kb));
