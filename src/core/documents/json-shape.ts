@@ -26,12 +26,25 @@ for (const code of [0x20, 0x0a, 0x0d, 0x09]) kinds[code] = space;
 for (const code of [0x5b, 0x7b]) kinds[code] = opening;
 for (const code of [0x5d, 0x7d]) kinds[code] = closing;
 for (const code of [quote, comma, colon]) kinds[code] = code;
+/** What a byte of a kind adds to the depth, and to the members. */
+const levels = new Int8Array(256);
+levels[opening] = 1;
+levels[closing] = -1;
+const weights = new Int8Array(256);
+weights[opening] = 1;
+weights[colon] = 1;
 
 /** Whether the byte at `at` follows an odd number of backslashes, of which none lies before `start`. */
 const isEscaped = (bytes: Uint8Array, at: number, start: number): boolean => {
   let first = at;
   while (first > start && bytes[first - 1] === backslash) first -= 1;
   return (at - first) % 2 === 1;
+};
+
+const tooMuch = ({ maxDepth, maxValues, maxMembers }: JsonLimits, depth: number, values: number): string => {
+  if (depth > maxDepth) return `nests deeper than ${maxDepth} levels`;
+  if (values > maxValues) return `has more than ${maxValues} values`;
+  return `has more than ${maxMembers} members, lists and objects`;
 };
 
 /**
@@ -72,11 +85,13 @@ export class JsonShape {
 
   /** The index behind the string that goes on at `from`, or `to` where it does not end before. */
   #endOfString(bytes: Uint8Array, from: number, to: number): number {
-    let at = from;
-    if (this.#escapes) {
-      this.#escapes = false;
-      at += 1;
+    if (from === to) {
+      this.#inString = true;
+      return to;
     }
+    let at = this.#escapes ? from + 1 : from;
+    this.#inString = false;
+    this.#escapes = false;
     const start = at;
     for (const soon = Math.min(to, at + shortString); at < soon; at += 1) {
       if (bytes[at] === backslash) at += 1;
@@ -101,11 +116,7 @@ export class JsonShape {
     let values = this.#values;
     let members = this.#members;
     let isOpened = this.#isOpened;
-    let at = from;
-    if (this.#inString && at < to) {
-      this.#inString = false;
-      at = this.#endOfString(bytes, at, to);
-    }
+    let at = this.#inString ? this.#endOfString(bytes, from, to) : from;
     while (at < to) {
       const kind = kinds[bytes[at] as number];
       at += 1;
@@ -113,14 +124,11 @@ export class JsonShape {
       if (kind === comma || (isOpened && kind !== closing)) values += 1;
       isOpened = kind === opening;
       if (kind === quote) at = this.#endOfString(bytes, at, to);
-      else if (isOpened) {
-        depth += 1;
-        members += 1;
-        if (depth > maxDepth) return `nests deeper than ${maxDepth} levels`;
-      } else if (kind === closing) depth -= 1;
-      else if (kind === colon) members += 1;
-      if (values > maxValues) return `has more than ${maxValues} values`;
-      if (members > maxMembers) return `has more than ${maxMembers} members, lists and objects`;
+      else {
+        depth += levels[kind as number] as number;
+        members += weights[kind as number] as number;
+      }
+      if (depth > maxDepth || values > maxValues || members > maxMembers) return tooMuch(this.#limits, depth, values);
     }
     this.#depth = depth;
     this.#values = values;
