@@ -28,7 +28,7 @@ export {
   type RemoteTaskEnd,
   remoteFailureType,
 } from './remote-agent.ts';
-export { maxResultFiles, ResultFiles } from './result-files.ts';
+export { ResultFiles } from './result-files.ts';
 export type { OpensSpan } from './tool.ts';
 export {
   type AttachmentDescriptor,

@@ -1,5 +1,5 @@
 /** Most files that one result of another system leaves behind as attachments: no model looks at more, and each is stored. */
-export const maxResultFiles = 32;
+const maxResultFiles = 32;
 
 /** Counts the files of one result, whichever side sent it. */
 export class ResultFiles {
