@@ -124,6 +124,7 @@ export const errorTable = {
   'idempotency-key-reused': entry(422, 'The idempotency key belongs to another request', 2),
   'quota-exceeded': entry(429, 'Quota exceeded', 6),
   'rate-limited': entry(429, 'Too many requests', 6),
+  'too-many-streams': entry(429, 'Too many streams are open', 6),
   'trigger-rate-limited': entry(429, 'Too many calls of the trigger', 6),
   'headers-too-large': entry(431, 'The headers are too large', 2),
   internal: entry(500, 'Internal error', 1),

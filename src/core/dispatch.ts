@@ -160,10 +160,12 @@ export const createDispatch = (
         const { requestId, signal, method, path, trace } = incoming;
         const { receivedAt } = received;
         const { audit } = operation;
-        return await answers.handler(
-          { requestId, tenantId, principal, signal, rawBody, method, path, trace, receivedAt, audit, once, readBody },
-          input,
-        );
+        const openStream = (): void => incoming.openStream?.({ principal, tenantId });
+        const call = { requestId, tenantId, principal, signal, rawBody, method, path, trace, receivedAt };
+        const reply = await answers.handler({ ...call, audit, once, openStream, readBody }, input);
+        // Nothing of it has begun before somebody subscribes to it.
+        if ('stream' in reply) openStream();
+        return reply;
       } catch (error) {
         metrics.refused(error);
         throw error;

@@ -24,6 +24,7 @@ const withRole: ReadonlySet<ErrorCode> = new Set(['insufficient-role', 'insuffic
 const withInput: readonly ErrorCode[] = ['validation-failed'];
 const withBody: readonly ErrorCode[] = ['malformed-json', 'payload-too-large', 'unsupported-media-type'];
 
+const withStream: readonly ErrorCode[] = ['too-many-streams'];
 const withUpload: readonly ErrorCode[] = ['multipart-malformed', 'payload-too-large', 'unsupported-media-type'];
 
 const byStatus = (codes: Iterable<ErrorCode>): ReadonlyMap<number, readonly ErrorCode[]> =>
@@ -38,6 +39,7 @@ const problemCodes = (operation: Operation): ReadonlySet<ErrorCode> => {
     ...((body ?? params ?? query ?? headers) ? withInput : []),
     ...(body === undefined ? [] : withBody),
     ...(upload === undefined ? [] : withUpload),
+    ...(operation.stream === undefined ? [] : withStream),
     ...operation.errors,
   ]);
 };

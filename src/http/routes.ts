@@ -19,6 +19,7 @@ import { discardRest, RequestAbortedError } from './body.ts';
 import { type Cors, isPreflight } from './cors.ts';
 import type { EnvelopeOf } from './envelopes.ts';
 import { type CallerOptions, HttpCall, type HttpCaller, routeOf } from './http-call.ts';
+import type { OpenStreams } from './open-streams.ts';
 import type { StreamHub } from './streams.ts';
 import { targetPath } from './target.ts';
 
@@ -30,6 +31,7 @@ export interface RouteOptions extends CallerOptions {
   readonly cors: Cors | null;
   readonly clientAddress: ClientAddress | null;
   readonly streams: StreamHub;
+  readonly openStreams: OpenStreams;
   readonly envelopeOf: EnvelopeOf;
   readonly telemetry: Telemetry;
 }

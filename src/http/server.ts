@@ -15,6 +15,7 @@ import { addHealthRoutes, type HealthState } from './health.ts';
 import type { CallerOptions } from './http-call.ts';
 import { addMetricsRoute, type MetricsOptions } from './metrics.ts';
 import { type ConnectionLimits, createNodeServer, defaultConnectionLimits, type NodeServer } from './node-server.ts';
+import { createOpenStreams, type OpenStreamLimits } from './open-streams.ts';
 import { addReferenceRoutes, referencePaths } from './reference.ts';
 import { createRequestLimit, type RequestLimitOptions } from './request-limit.ts';
 import { addFallback, addOperationRoutes, exchangeOf, type RouteOptions } from './routes.ts';
@@ -45,6 +46,8 @@ export interface HttpServerOptions extends Pick<CallerOptions, 'authenticate'> {
   readonly limits?: Partial<ConnectionLimits & StreamLimits>;
   /** Null or left out: requests are not limited. */
   readonly requestLimit?: RequestLimitOptions | null;
+  /** Left out: any number of streams may be open. */
+  readonly streamLimits?: OpenStreamLimits;
 }
 
 export interface HttpServer {
@@ -55,6 +58,10 @@ export interface HttpServer {
 }
 
 const noQuery = Object.freeze({});
+const unlimitedStreams: OpenStreamLimits = {
+  maxPerCaller: Number.POSITIVE_INFINITY,
+  maxPerTenant: Number.POSITIVE_INFINITY,
+};
 
 /** What the framework refuses before a route is reached. */
 const fromFramework = (error: FastifyError): unknown => {
@@ -145,6 +152,7 @@ export const createHttpServer = (options: HttpServerOptions): HttpServer => {
     cors: createCors(options.allowedOrigins ?? []),
     clientAddress: options.clientAddress ?? null,
     streams: createStreamHub(limits, options.log, telemetry),
+    openStreams: createOpenStreams(options.streamLimits ?? unlimitedStreams),
     limit,
     telemetry,
   };

@@ -1,5 +1,6 @@
 import type { Json } from '../../contract/schema.ts';
-import { maxJsonDepth, nestsTooDeep } from '../../core/documents/json-depth.ts';
+import { nestsTooDeep } from '../../core/documents/json-depth.ts';
+import { maxJsonDepth } from '../../core/documents/json-shape.ts';
 import { type AttachmentDescriptor, ToolError } from './tool.ts';
 
 export interface Truncation {

@@ -143,6 +143,7 @@ export const a2aService = (deps: A2AServiceDeps): Handlers<typeof a2aOperations>
     answering.traced = telemetry.begin(context.trace ?? null, request.method, agent.name);
     const { span } = answering.traced;
     assertAccepts(headers.accept, isStreaming(method) ? 'text/event-stream' : 'application/json');
+    if (isStreaming(method)) context.openStream?.();
     const asked = askedExtensions(headers['a2a-extensions'] ?? headers['x-a2a-extensions']);
     calls.assertExtensions(asked.flatMap(({ uri, required }) => (required ? [uri] : [])));
     const described = publicAgent(agent);

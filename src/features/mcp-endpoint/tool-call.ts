@@ -71,6 +71,8 @@ export const callTool = async (
       answers.result(await tool.call(context, args, { ...options, onProgress: null, ...more })),
     ) as unknown as Json;
   if (!readsStreams(accept)) return { status: 200, body: await answer({}) };
+  // It may become one while the tool works, when it is too late to refuse it.
+  context.openStream?.();
   const { send, end, reply } = messageStream();
   const begun = Promise.withResolvers<null>();
   let work: Promise<Json>;

@@ -88,6 +88,7 @@ export const chatService = (deps: ChatServiceDeps): Handlers<typeof chatCompleti
 
   const create: Create = async (context, { body, query, headers }) => {
     refuseKeyedStream(headers['idempotency-key'], body.stream === true);
+    if (body.stream === true) context.openStream?.();
     const { entrance, isStreaming } = await enter(context, body);
     const onDisconnect: OnDisconnect = query.onDisconnect;
     if (!isStreaming) {

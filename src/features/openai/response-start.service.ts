@@ -161,6 +161,7 @@ export const responseStart = (deps: ResponseStartDeps): Pick<Handlers<typeof res
 
   const begin = async (context: Context, { body, query }: Request, asked: Asked): Promise<Answer> => {
     const { input, source, conversationId, isKept, isStreaming } = asked;
+    if (isStreaming) context.openStream?.();
     const { tenantId } = context;
     const toolResults = input.answers.map(({ callId, result }) => ({ callId, result }));
     const answersHere = isKept && toolResults.length > 0;

@@ -121,7 +121,15 @@ export interface RunsDeps extends Pick<LaunchDeps, 'lifecycle' | 'stops'> {
 /** What other features read of recorded runs, and how they record one that did not start. */
 export type RunRecords = Pick<
   RunStore,
-  'get' | 'recordedInput' | 'output' | 'toolNames' | 'toolInvocations' | 'modelCalls' | 'treeMembers' | 'packs'
+  | 'get'
+  | 'heads'
+  | 'recordedInput'
+  | 'output'
+  | 'toolNames'
+  | 'toolInvocations'
+  | 'modelCalls'
+  | 'treeMembers'
+  | 'packs'
 > &
   Pick<DetachedRuns, 'recordFailed'> &
   Pick<RunTraceStore, 'spanOf'>;

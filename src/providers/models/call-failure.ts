@@ -1,4 +1,5 @@
 import type { ProviderNames } from '../../contract/errors.ts';
+import { parseForeignJson } from '../../core/documents/foreign-json.ts';
 import type { CallScope } from './call-scope.ts';
 import { ModelCallError, type ModelErrorType } from './model-error.ts';
 import { retryAfterMs } from './retry-after.ts';
@@ -159,7 +160,7 @@ const fieldsOf = (value: unknown): object | null => (typeof value === 'object' &
 
 const parsed = (text: string): unknown => {
   try {
-    return JSON.parse(text);
+    return parseForeignJson(text);
   } catch {
     // Not an event then.
     return null;

@@ -78,6 +78,13 @@ test('MCP-17 files of a result become attachments of the run, and what is no tex
     content: [{ type: 'resource', resource: { uri: 'a://b', blob: data, mimeType: 'image/png' } }],
   });
   assert.deepEqual(blob.files, [['result.png', size]]);
+  // Each would be an attachment of its own.
+  const many = await told({
+    content: Array.from({ length: 500 }, () => ({ type: 'image', data, mimeType: 'image/png' })),
+    structuredContent: { pictures: 500 },
+  });
+  assert.equal(many.files.length, 32);
+  assert.match(many.output, /^\{"pictures":500\}\n\[468 more files were left out: a result may have 32\]/);
   for (const [content, expected] of [
     [[{ type: 'resource', resource: { uri: 'a://b', text: 'a\u202eb' } }], 'a\\u{202e}b'],
     [[text, { type: 'resource_link', uri: 'a://b', name: 'B' }], 'See:\n[resource a://b: B]'],

@@ -1,3 +1,5 @@
+import { ForeignJsonError, parseForeignJson } from '../../../core/documents/foreign-json.ts';
+import type { JsonLimits } from '../../../core/documents/json-shape.ts';
 import { eventFailure, MalformedAnswerError, unfinished, wireFailure } from '../call-failure.ts';
 import type { CallScope } from '../call-scope.ts';
 import { finishPart } from '../library-parts.ts';
@@ -83,13 +85,17 @@ export class ChatAnswer {
     this.fail(wireFailure(this.#scope.provider, { kind: 'too-large', cause: undefined }));
   }
 
-  /** `what` names the text in the failure of one that holds no JSON object. */
-  read(text: string, what: string): void {
+  /** `what` names the text in the failure of one that holds no JSON object; `limits`: what it may hold. */
+  read(text: string, what: string, limits: JsonLimits): void {
     if (this.#isOver) return;
     let body: ChatBody | null;
     try {
-      body = JSON.parse(text);
+      body = parseForeignJson(text, limits) as ChatBody | null;
     } catch (error) {
+      if (error instanceof ForeignJsonError) {
+        this.fail(wireFailure(this.#scope.provider, { kind: 'too-large', cause: error }));
+        return;
+      }
       this.fail(new MalformedAnswerError(`${what} is not JSON`, { cause: error }));
       return;
     }

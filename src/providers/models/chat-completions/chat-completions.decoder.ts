@@ -1,5 +1,6 @@
 import { StringDecoder } from 'node:string_decoder';
 import { createParser, type EventSourceParser } from 'eventsource-parser';
+import { foreignEventLimits } from '../../../core/documents/foreign-json.ts';
 import { httpFailure, wireFailure } from '../call-failure.ts';
 import type { CallScope } from '../call-scope.ts';
 import type { WireFailure, WireHeaders, WireSink } from '../transport/wire-exchange.ts';
@@ -79,7 +80,7 @@ export class ChatCompletionsDecoder implements WireSink {
     if (this.#answer.isOver) return;
     this.#out.arrived();
     if (data === '[DONE]') this.#complete();
-    else this.#answer.read(data, 'An event');
+    else this.#answer.read(data, 'An event', foreignEventLimits);
   }
 
   #complete(): void {

@@ -1,3 +1,4 @@
+import { foreignJsonLimits } from '../../../core/documents/foreign-json.ts';
 import { httpFailure, MalformedAnswerError } from '../call-failure.ts';
 import type { CallScope } from '../call-scope.ts';
 import type { ModelCall, ModelPart } from '../model-provider.ts';
@@ -31,7 +32,7 @@ const partsOf = (text: string, scope: CallScope, namespace: string): ModelPart[]
     },
     namespace,
   );
-  answer.read(text, 'The answer');
+  answer.read(text, 'The answer', foreignJsonLimits);
   // Of a stream this means that it broke off; a whole body is just none of these answers.
   if (!answer.hasChoice) throw new MalformedAnswerError('The answer has no choice');
   answer.complete();

@@ -1,5 +1,7 @@
 import type { Agent } from 'undici';
+import { ForeignJsonError } from '../../../core/documents/foreign-json.ts';
 import type { CallScope } from '../call-scope.ts';
+import { AnswerShape } from './answer-shape.ts';
 import { type BodySink, EventBody, WholeBody, type WireBody } from './wire-body.ts';
 import {
   startExchange,
@@ -69,6 +71,7 @@ export const openResponse = (agent: Agent, request: WireRequest, scope: CallScop
       const error = new WireError(failure);
       body === null ? reject(error) : body.fail(error);
     };
+    const shape = new AnswerShape();
     const exchange: WireExchange = startExchange(
       agent,
       request,
@@ -81,11 +84,17 @@ export const openResponse = (agent: Agent, request: WireRequest, scope: CallScop
           resolve({ status, statusText: '', ok: status >= 200 && status < 300, headers, body: sink.body });
         },
         data(chunk) {
-          if (scope.took(chunk.byteLength)) body?.data(chunk);
-          else {
-            exchange.abort();
-            failed({ kind: 'too-large', cause: undefined });
+          const problem = scope.took(chunk.byteLength) ? shape.read(chunk) : 'has more bytes than an answer may have';
+          if (problem === null) {
+            body?.data(chunk);
+            return;
           }
+          exchange.abort();
+          // Of a refusal the status is enough.
+          if (scope.status !== null && scope.status >= 400) {
+            arrived();
+            body?.end();
+          } else failed({ kind: 'too-large', cause: new ForeignJsonError(problem) });
         },
         end() {
           arrived();
