@@ -1,4 +1,5 @@
 import { type ErrorCode, errorTable } from '../contract/errors.ts';
+import { openAiStatus } from '../contract/openai-error.ts';
 import { isForEverybody, type Operation } from '../contract/operation.ts';
 import type { JsonObject } from './openapi-schemas.ts';
 
@@ -24,8 +25,12 @@ const withBody: readonly ErrorCode[] = ['malformed-json', 'payload-too-large', '
 
 const withUpload: readonly ErrorCode[] = ['multipart-malformed', 'payload-too-large', 'unsupported-media-type'];
 
-const byStatus = (codes: Iterable<ErrorCode>): ReadonlyMap<number, readonly ErrorCode[]> =>
-  Map.groupBy(codes, (code) => errorTable[code].status);
+type StatusOf = (code: ErrorCode) => number;
+
+const tableStatus: StatusOf = (code) => errorTable[code].status;
+
+const byStatus = (codes: Iterable<ErrorCode>, statusOf = tableStatus): ReadonlyMap<number, readonly ErrorCode[]> =>
+  Map.groupBy(codes, statusOf);
 
 /** Every code that an operation may answer, its own and those of the pipeline before it. */
 const problemCodes = (operation: Operation): ReadonlySet<ErrorCode> => {
@@ -79,10 +84,15 @@ export const sharedProblemResponses = (): Record<string, JsonObject> =>
 /** One response per status, with the codes that it may carry. */
 export const problemResponses = (operation: Operation): Record<string, JsonObject> =>
   Object.fromEntries(
-    [...byStatus(problemCodes(operation))].map(([status, codes]) => {
-      const isShared = codes.join() === shared.get(status)?.join();
-      return [status, isShared ? { $ref: `#/components/responses/${sharedName(status)}` } : responseOf(status, codes)];
-    }),
+    [...byStatus(problemCodes(operation), operation.envelope === 'OpenAi' ? openAiStatus : tableStatus)].map(
+      ([status, codes]) => {
+        const isShared = codes.join() === shared.get(status)?.join();
+        return [
+          status,
+          isShared ? { $ref: `#/components/responses/${sharedName(status)}` } : responseOf(status, codes),
+        ];
+      },
+    ),
   );
 
 const text = (description: string): JsonObject => ({ type: 'string', description });
