@@ -19,7 +19,7 @@ const numbers = (seed: number) => {
 const idOf = (kind: string, index: number): string => `00000000-0000-7000-8${kind}-${String(index).padStart(12, '0')}`;
 
 /** Turns as runs write them. A call may get its result from a later run, and models use ids of calls again. */
-const historyOf = (seed: number, runs: number): ChatMessage[] => {
+const historyOf = (seed: number, runs: number, maxSteps = 5): ChatMessage[] => {
   const below = numbers(seed);
   const messages: ChatMessage[] = [];
   // Some runs have waited, so that the order of their ids is another one.
@@ -38,7 +38,7 @@ const historyOf = (seed: number, runs: number): ChatMessage[] => {
   for (const runId of new Set(runIds)) {
     answer(runId);
     add(runId, 'User', [{ type: 'Text', text: `${messages.length}` }]);
-    for (let steps = below(5); steps > 0; steps -= 1) {
+    for (let steps = below(maxSteps); steps > 0; steps -= 1) {
       open = Array.from({ length: 1 + below(3) }, (_, index) => `call_${index}`);
       const toolName = below(3) === 0 ? 'weather' : 'add';
       add(
@@ -95,6 +95,11 @@ test('OAI-44 pages of items are those of the whole conversation, in either order
       }
     }
   }
+});
+
+test('OAI-30 OAI-44 each item of long runs has its result, which a later run may have brought', async () => {
+  const { pages, session, all } = world(historyOf(8, 4, 90));
+  for (const item of all) assert.deepEqual(await pages.item(session, item.id), item);
 });
 
 test('OAI-44 a page of a long conversation reads the messages around it and no others', async () => {
