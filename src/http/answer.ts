@@ -13,7 +13,7 @@ export interface Exchange {
   readonly raw: ServerResponse;
   readonly requestId: string;
   readonly method: string;
-  /** Path as called, with the prefix and without the query. */
+  /** Path as called, with the prefix, and without the query and a slash at its end. */
   readonly path: string;
   /** Headers that every answer of this request carries, such as those of CORS. */
   readonly headers: Readonly<Record<string, string>> | null;
