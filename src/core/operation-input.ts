@@ -24,7 +24,9 @@ export const compileInputCheckers = (operation: Operation): InputCheckers => {
   const checkers: Partial<Record<Part, Checker>> = {};
   for (const part of parts) {
     const schema = operation[part];
-    if (schema !== undefined) checkers[part] = orNothing(schema, compileChecker(schema, part !== 'body'));
+    if (schema === undefined) continue;
+    const nullIsAbsent = part === 'body' && operation.nullIsAbsent === true;
+    checkers[part] = orNothing(schema, compileChecker(schema, { fromText: part !== 'body', nullIsAbsent }));
   }
   return checkers;
 };

@@ -11,6 +11,7 @@ import {
   tenantPattern,
 } from '../contract/schema.ts';
 import { createErrorSamples } from './error-samples.ts';
+import { nullsAsAbsent } from './null-members.ts';
 import { lengthsOf, mostErrors } from './schema-lengths.ts';
 import { type RawError, unionErrors } from './union-errors.ts';
 
@@ -28,6 +29,11 @@ interface SchemaShape {
 }
 
 type Normalize = (value: unknown) => unknown;
+
+export interface CheckerOptions {
+  readonly fromText?: boolean;
+  readonly nullIsAbsent?: boolean;
+}
 
 const allows = (schema: SchemaShape, type: string): boolean =>
   schema.type === type || (Array.isArray(schema.type) && schema.type.includes(type));
@@ -140,13 +146,16 @@ const fieldErrors = (error: RawError, schema: TSchema): FieldError[] => {
 };
 
 /**
- * Compiles a schema once. `fromText`: the values come from a path, query or header, where numbers are text.
+ * Compiles a schema once. `fromText`: the values come from a path, query or header, where numbers are text. `nullIsAbsent`: an
+ * optional property that is null counts as absent, unless its schema takes null.
  * At most eight errors are listed: enough to mend a request, bounded for a hostile one. What is longer than it may be is
  * refused for that alone, before any element of it is looked at.
  */
-export const compileChecker = (schema: TSchema, fromText = false) => {
+export const compileChecker = (schema: TSchema, { fromText = false, nullIsAbsent = false }: CheckerOptions = {}) => {
   const compiled = Compile(schema);
-  const normalize: Normalize = normalizer(schema as SchemaShape, fromText) ?? ((value) => value);
+  const canonical: Normalize = normalizer(schema as SchemaShape, fromText) ?? ((value) => value);
+  const withoutNulls = nullIsAbsent ? nullsAsAbsent(schema) : null;
+  const normalize: Normalize = withoutNulls === null ? canonical : (value) => canonical(withoutNulls(value));
   const lengths = lengthsOf(schema as SchemaShape);
   let sampled: ReturnType<typeof createErrorSamples> | undefined;
   const tooLong = (value: unknown): readonly FieldError[] => {

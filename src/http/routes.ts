@@ -21,7 +21,7 @@ import type { EnvelopeOf } from './envelopes.ts';
 import { type CallerOptions, HttpCall, type HttpCaller, routeOf } from './http-call.ts';
 import type { OpenStreams } from './open-streams.ts';
 import type { StreamHub } from './streams.ts';
-import { targetPath } from './target.ts';
+import { targetPath, withoutFinalSlash } from './target.ts';
 
 export interface RouteOptions extends CallerOptions {
   readonly dispatch: Dispatch;
@@ -65,7 +65,7 @@ export const exchangeOf = (
   reply: FastifyReply,
   { cors, clientAddress, envelopeOf }: ExchangeOptions = bareExchange,
 ): Exchange => {
-  const path = targetPath(request.raw.url ?? '/');
+  const path = withoutFinalSlash(targetPath(request.raw.url ?? '/'));
   const envelope = envelopeOf(path);
   return {
     raw: reply.raw,

@@ -112,9 +112,14 @@ const createApp = (
       sendProblem(exchangeOf(request, reply, bare), error, log);
       discardRest(request.raw);
     },
+    // A slash at the end means nothing: every route answers with it as without.
     // Parameters may be as long as the request line, since their schemas say what is too long; the query is parsed
     // with the route's own rules.
-    routerOptions: { maxParamLength: limits.maxHeaderBytes, querystringParser: () => noQuery },
+    routerOptions: {
+      ignoreTrailingSlash: true,
+      maxParamLength: limits.maxHeaderBytes,
+      querystringParser: () => noQuery,
+    },
   });
   if (node === undefined) throw new Error('The framework made no server.');
   // Bodies are read after authentication, by the operation's own limit; the framework leaves them alone.

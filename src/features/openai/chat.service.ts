@@ -23,7 +23,7 @@ import {
   tokenLimit,
 } from './request.rules.ts';
 import { inTermsOf, namesOf } from './request-names.ts';
-import { translated } from './run-frames.ts';
+import { heldForRateLimit, translated } from './run-frames.ts';
 
 export interface ChatServiceDeps {
   readonly launch: Pick<Launch, 'enter'>;
@@ -100,7 +100,7 @@ export const chatService = (deps: ChatServiceDeps): Handlers<typeof chatCompleti
       };
       return context.once === null ? await answer() : await context.once(entrance.ownerId, answer);
     }
-    const { run, stream } = await answers.streamed(context, entrance, onDisconnect);
+    const { run, stream } = await answers.streamed(context, entrance, onDisconnect, heldForRateLimit);
     const head = chatHead(run);
     telemetry.streams(context, 'chat', run, head.id);
     const { responseFormat } = run.plan.agent.model;

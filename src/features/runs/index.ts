@@ -272,7 +272,7 @@ export const runsFeature = (deps: RunsDeps) => {
       )
     : null;
   const cancelRun = createCancelRun({ ...executing, cancelQueued: (...queued) => runJobs.cancelQueued(...queued) });
-  const answers = createRunAnswers({ ...executing, launch });
+  const answers = createRunAnswers({ ...executing, launch, clock });
   const start = createRunStart({
     ...executing,
     launch,
@@ -353,7 +353,7 @@ export {
   runPlan,
 } from './launch/index.ts';
 export { type RunAccess, runTarget } from './run-access.ts';
-export type { OnDisconnect, RunAnswers } from './run-answers.ts';
+export type { HeldStream, OnDisconnect, RunAnswers } from './run-answers.ts';
 export { toRunRecord } from './run-record.ts';
 export { turnStore } from './run-turns.store.ts';
 export type { RecordedInput, TreeMember } from './runs.store.ts';
