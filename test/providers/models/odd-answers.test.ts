@@ -1,5 +1,6 @@
 import assert from 'node:assert/strict';
 import { describe, test } from 'node:test';
+import type { ModelPrompt } from '../../../src/providers/models/index.ts';
 import {
   collect,
   failureOf,
@@ -11,7 +12,7 @@ import {
   weatherTool,
 } from '../../support/providers/model-calls.ts';
 import type { Scenario, SimulatedAnswer } from '../../support/providers/scenario.ts';
-import { openSurface, type SurfaceCase, surfaceCases } from '../../support/providers/surface-cases.ts';
+import { openBench, openSurface, type SurfaceCase, surfaceCases } from '../../support/providers/surface-cases.ts';
 import { toolCallForms } from '../../support/providers/tool-call-forms.ts';
 
 const isChat = ({ wire }: SurfaceCase): boolean => wire === 'chat' || wire === 'azure';
@@ -225,4 +226,42 @@ test('MODEL-6 a stream of Gemini that comes as a list of its chunks is read', as
   const parts = await collect(bench.provider('google').stream(modelCall({ model: surface.model })));
   assert.equal(textOf(parts), 'One two');
   assert.equal(finishOf(parts).usage.inputTokens, 20);
+});
+
+test('MODEL-6 reasoning of one compatible endpoint goes to no other one, which refuses members that it does not know', async () => {
+  await using bench = await openBench({
+    settings: (url) => ({
+      Compatible: {
+        deepseek: { Endpoint: `${url}/v1` },
+        groq: { Endpoint: `${url}/v1` },
+        asked: { Endpoint: `${url}/v1`, ReasoningReplay: 'ReasoningContent' },
+      },
+    }),
+  });
+  const [toolCall] = toolCalls;
+  assert.ok(toolCall !== undefined);
+  bench.simulator.enqueue({ answer: { reasoning: ['Hm'], toolCalls: [toolCall] } });
+  const parts = await bench.provider('deepseek').generate(modelCall({ tools: [weatherTool] }));
+  const kept = parts.find((part) => part.type === 'reasoning-end');
+  assert.equal(kept?.text, 'Hm');
+  const made = { toolCallId: 'call_a', toolName: 'weather_get' };
+  const prompt: ModelPrompt = [
+    { role: 'user', content: [{ type: 'text', text: 'How is the weather?' }] },
+    {
+      role: 'assistant',
+      content: [
+        { type: 'reasoning', text: 'Hm', providerOptions: kept?.providerMetadata ?? {} },
+        { type: 'tool-call', ...made, input: {} },
+      ],
+    },
+    { role: 'tool', content: [{ type: 'tool-result', ...made, output: { type: 'text', value: 'Sunny' } }] },
+  ];
+  const sentTo = async (provider: string, model: string) => {
+    await bench.provider(provider).generate(modelCall({ model, prompt, tools: [weatherTool] }));
+    const messages = bench.simulator.lastRequest().body['messages'] as Readonly<Record<string, unknown>>[];
+    return messages[1]?.['reasoning_content'];
+  };
+  assert.equal(await sentTo('deepseek', 'deepseek-v4'), 'Hm');
+  assert.equal(await sentTo('groq', 'groq-llama'), undefined);
+  assert.equal(await sentTo('asked', 'deepseek-v4'), 'Hm', 'but to one whose settings say so');
 });
