@@ -46,7 +46,7 @@ forEachDoor(
     let looks = 0;
     const app = await open({
       simulator: {},
-      tools: [tool('look', async () => `seen ${(looks += 1)}`, { effect: 'External' })],
+      tools: [tool('look', async () => `seen ${++looks}`, { effect: 'External' })],
       agents: [
         {
           name: 'helper',

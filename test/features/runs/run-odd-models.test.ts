@@ -15,7 +15,7 @@ for (const surface of surfaceCases)
       let sent = 0;
       const app = await open({
         simulator: {},
-        tools: [tool('send', async () => `sent ${(sent += 1)}`, { effect: 'External' })],
+        tools: [tool('send', async () => `sent ${++sent}`, { effect: 'External' })],
         agents: [
           { name: 'alone', model: { provider: surface.provider, model: surface.model }, toolNames: ['send'] },
           {
