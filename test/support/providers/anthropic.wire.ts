@@ -1,4 +1,6 @@
 import {
+  countsAsTexts,
+  doneFrame,
   eventFrame,
   pieces,
   type SimulatedAnswer,
@@ -31,8 +33,13 @@ const usageObject = (usage: SimulatedUsage) => ({
   service_tier: 'standard',
 });
 
-const stopReason = (answer: SimulatedAnswer): string =>
-  answer.toolCalls?.length ? 'tool_use' : stopReasons[answer.finish ?? 'stop'];
+const stopReason = (answer: SimulatedAnswer): string | null => {
+  if (answer.reason !== undefined) return answer.reason;
+  return answer.toolCalls?.length ? 'tool_use' : stopReasons[answer.finish ?? 'stop'];
+};
+
+const odd = (usage: object, { oddities }: SimulatedAnswer): unknown =>
+  oddities?.countsAsTexts === true ? countsAsTexts(usage) : usage;
 
 interface Block {
   readonly [member: string]: unknown;
@@ -65,7 +72,7 @@ const contentBlocks = (answer: SimulatedAnswer): object[] => [
     type: 'tool_use',
     id: call.id,
     name: call.name,
-    input: JSON.parse(call.arguments),
+    input: answer.oddities?.argumentsInOtherType === true ? call.arguments : JSON.parse(call.arguments),
   })),
 ];
 
@@ -77,7 +84,7 @@ const message = (answer: SimulatedAnswer, request: SimulatedRequest) => ({
   content: contentBlocks(answer),
   stop_reason: stopReason(answer),
   stop_sequence: null,
-  usage: usageObject(answer.usage ?? { input: 0, output: 0 }),
+  usage: odd(usageObject(answer.usage ?? { input: 0, output: 0 }), answer),
 });
 
 const block = (index: number, start: object, deltas: readonly object[]): string[] => [
@@ -92,7 +99,7 @@ const frames = (answer: SimulatedAnswer, request: SimulatedRequest): string[] =>
     ...message(answer, request),
     content: [],
     stop_reason: null,
-    usage: { ...usage, output_tokens: 1, output_tokens_details: undefined },
+    usage: odd({ ...usage, output_tokens: 1, output_tokens_details: undefined }, answer),
   };
   const blocks: string[][] = [];
   if (answer.reasoning)
@@ -121,7 +128,8 @@ const frames = (answer: SimulatedAnswer, request: SimulatedRequest): string[] =>
       ),
     );
   for (const call of answer.toolCalls ?? []) {
-    const deltas = ['', ...pieces(call.arguments, 4)].map((piece) => ({
+    const input = answer.oddities?.argumentsInOtherType === true ? JSON.stringify(call.arguments) : call.arguments;
+    const deltas = ['', ...pieces(input, 4)].map((piece) => ({
       type: 'input_json_delta',
       partial_json: piece,
     }));
@@ -133,9 +141,17 @@ const frames = (answer: SimulatedAnswer, request: SimulatedRequest): string[] =>
     ...blocks.flat(),
     eventFrame('message_delta', {
       delta: { stop_reason: stopReason(answer), stop_sequence: null },
-      usage: { output_tokens: usage.output_tokens, output_tokens_details: usage.output_tokens_details },
+      usage: odd(
+        {
+          ...(answer.oddities?.zeroInputAtEnd === true && { input_tokens: 0, cache_read_input_tokens: 0 }),
+          output_tokens: usage.output_tokens,
+          output_tokens_details: usage.output_tokens_details,
+        },
+        answer,
+      ),
     }),
     eventFrame('message_stop', {}),
+    ...(answer.oddities?.saysDone === true ? [doneFrame] : []),
   ];
 };
 

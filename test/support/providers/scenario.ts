@@ -10,8 +10,33 @@ export interface SimulatedAnswer {
   /** Null: the provider reports no usage. */
   readonly usage?: SimulatedUsage | null;
   readonly finish?: 'stop' | 'length' | 'filter';
+  /** The finish reason in the API's own words, in place of that of `finish`; null: there is none. */
+  readonly reason?: string | null;
+  readonly oddities?: Oddities;
   /** What is made of texts, in their order; default: one vector of each. */
   readonly vectors?: readonly SimulatedVector[];
+}
+
+/** What servers do that speak an API almost as its vendor does. */
+export interface Oddities {
+  /** How chat completions stream tool calls; default: as OpenAI does. */
+  readonly callForm?: (calls: readonly SimulatedToolCall[]) => object[][];
+  /** Arguments of calls as an object where the API has a text, and the other way round. */
+  readonly argumentsInOtherType?: true;
+  /** Chat completions have their usage in the choice (Moonshot) or in `x_groq` (Groq). */
+  readonly usageAt?: 'choice' | 'x_groq';
+  /** Counts are texts. */
+  readonly countsAsTexts?: true;
+  /** Cached tokens of chat completions are `prompt_cache_hit_tokens` alone (DeepSeek). */
+  readonly cacheHits?: true;
+  /** The last event of a stream has a count of 0 for the input. */
+  readonly zeroInputAtEnd?: true;
+  /** The member that chat completions have their reasoning in; default: `reasoning_content`. */
+  readonly reasoningIn?: 'reasoning' | 'reasoning_details';
+  /** A stream has `[DONE]` at its end in an API that has no such line. */
+  readonly saysDone?: true;
+  /** A response is `incomplete` and has no reason, or another status. */
+  readonly status?: string;
 }
 
 export interface SimulatedVector {
@@ -61,6 +86,8 @@ export type SimulatedFault =
 
 export interface Scenario {
   readonly answer?: SimulatedAnswer;
+  /** The form that the answer has, whatever was asked for; `list`: the chunks of a stream in one JSON list. */
+  readonly form?: 'events' | 'document' | 'list';
   readonly fault?: SimulatedFault;
 }
 
@@ -101,6 +128,12 @@ export const pieces = (text: string, count: number): string[] => {
     text.slice(index * size, (index + 1) * size),
   );
 };
+
+/** A usage in which each count is a text. */
+export const countsAsTexts = (usage: unknown): unknown =>
+  JSON.parse(JSON.stringify(usage), (_, value) => (typeof value === 'number' ? String(value) : value));
+
+export const doneFrame = 'data: [DONE]\n\n';
 
 export const dataFrame = (data: unknown): string => `data: ${JSON.stringify(data)}\n\n`;
 

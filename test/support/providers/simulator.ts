@@ -174,6 +174,21 @@ const sendDocument = (response: ServerResponse, wire: Wire, scenario: Scenario, 
   }
 };
 
+/** The data of the events of a stream, as one list. */
+const sendList = (response: ServerResponse, frames: readonly Buffer[]): void =>
+  sendJson(
+    response,
+    200,
+    `[${frames
+      .map((frame) =>
+        frame
+          .toString()
+          .replace(/^data: /, '')
+          .trim(),
+      )
+      .join(',\n')}]`,
+  );
+
 const listen = (server: Server, port: number): Promise<string> =>
   new Promise((resolve, reject) => {
     server.once('error', reject);
@@ -229,7 +244,8 @@ export const startProviderSimulator = async (options: SimulatorOptions = {}): Pr
     }
     const scenario = queue.shift() ?? (await options.respond?.(request)) ?? defaultScenario;
     if (scenario.fault?.kind === 'status') sendStatus(response, wire, scenario.fault);
-    else if (request.streaming)
+    else if (scenario.form === 'list') sendList(response, framesOf(wire, scenario, request));
+    else if (scenario.form === undefined ? request.streaming : scenario.form === 'events')
       stream(response, wire, framesOf(wire, scenario, request), scenario.fault ?? null, delayMs);
     else sendDocument(response, wire, scenario, request);
   };

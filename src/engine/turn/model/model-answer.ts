@@ -56,7 +56,7 @@ const take = (
       const metadata = part.providerMetadata as ProviderMetadata | undefined;
       // Reasoning goes back to a provider only where it wants it back, which it shows by signing it.
       if (metadata !== undefined)
-        into.contents.push({ type: 'Reasoning', text: reasoning.text, providerMetadata: metadata });
+        into.contents.push({ type: 'Reasoning', text: part.text ?? reasoning.text, providerMetadata: metadata });
       reasoning.text = '';
       return;
     }
