@@ -9,7 +9,8 @@ export interface SimulatedAnswer {
   readonly search?: SimulatedSearch;
   /** Null: the provider reports no usage. */
   readonly usage?: SimulatedUsage | null;
-  readonly finish?: 'stop' | 'length' | 'filter';
+  /** `pause`: the provider interrupts its answer, and goes on when it gets it back. */
+  readonly finish?: 'stop' | 'length' | 'filter' | 'pause';
   /** What is made of texts, in their order; default: one vector of each. */
   readonly vectors?: readonly SimulatedVector[];
 }
@@ -30,6 +31,8 @@ export interface SimulatedSearch {
   readonly query: string;
   /** Null: the search fails. */
   readonly pages: readonly { readonly url: string; readonly title: string }[] | null;
+  /** Of a paused answer and the one that goes on with it: the first has the call alone, the second its result. */
+  readonly half?: 'call' | 'result';
 }
 
 /** Counts in the sense of the service: input includes cached, output includes reasoning. */
