@@ -28,6 +28,7 @@ import { type Source, searchParts, webQueries, webSearchTool } from './web-searc
 export interface FinishFacts {
   readonly provider: string;
   readonly reason: ModelFinishReason;
+  readonly isPaused?: boolean;
   readonly usage: ModelUsage;
   /** The provider's usage as it came. */
   readonly raw: unknown;
@@ -46,6 +47,7 @@ export const finishPart = (facts: FinishFacts): ModelFinish => {
   return {
     type: 'finish',
     finishReason,
+    ...(facts.isPaused === true && { isPaused: true }),
     usage: facts.usage,
     responseModel: facts.responseModel,
     ...(impossible.length > 0 && { impossibleCounts: impossible }),
@@ -196,6 +198,8 @@ export class LibraryParts {
     return finishPart({
       provider: this.#provider,
       reason: finishReason(this.#provider, reason),
+      // Anthropic's, for an answer in which it searches for long.
+      isPaused: reason.raw === 'pause_turn',
       usage: this.#usage(raw, counted),
       raw,
       responseModel: this.#responseModel,

@@ -141,6 +141,8 @@ export interface ModelHostedResult extends Omit<ModelToolCall, 'type' | 'input'>
 export interface ModelFinish {
   readonly type: 'finish';
   readonly finishReason: ModelFinishReason;
+  /** The provider has interrupted its answer, and goes on with it when the message is sent back. */
+  readonly isPaused?: true;
   readonly usage: ModelUsage;
   /** Counts that were reported and that no call can have; they are null in `usage`. Absent: none. */
   readonly impossibleCounts?: readonly string[];
