@@ -9,6 +9,7 @@ import type {
   ModelToolChoice,
 } from './model-provider.ts';
 import { withReturnedReasoning } from './reasoning-replay.ts';
+import { sendablePrompt } from './sendable-prompt.ts';
 import type { CallExtras, Surface } from './surfaces/surface.ts';
 
 // An agent's tool list is one array for many calls, so it is converted once.
@@ -59,11 +60,9 @@ export const callOptions = (
 ): LanguageModelV4CallOptions => {
   const search = call.webSearch === 'offered' && webSearch?.has(call.model) === true ? webSearch.tool(call) : null;
   const keeps = webSearch !== undefined && (search !== null || webSearch.sentWithoutTool);
+  const prompt = sendablePrompt(withOwnHostedParts(call.prompt, kind, keeps), kind);
   const options: LanguageModelV4CallOptions = {
-    prompt: withInstruction(
-      withReturnedReasoning(withOwnHostedParts(call.prompt, kind, keeps), name, reasoningReplay),
-      extras.instruction,
-    ),
+    prompt: withInstruction(withReturnedReasoning(prompt, name, reasoningReplay), extras.instruction),
     abortSignal: signal,
   };
   if (call.tools.length > 0 || search !== null) {

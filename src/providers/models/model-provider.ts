@@ -144,7 +144,7 @@ export interface ModelHostedResult extends Omit<ModelToolCall, 'type' | 'input'>
 export interface ModelFinish {
   readonly type: 'finish';
   readonly finishReason: ModelFinishReason;
-  /** The provider has interrupted itself and continues when its message is sent back. */
+  /** The provider has interrupted its answer, and continues when the message is sent back. */
   readonly isPaused?: true;
   readonly usage: ModelUsage;
   /** Counts that were reported and that no call can have; they are null in `usage`. Absent: none. */

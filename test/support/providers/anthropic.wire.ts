@@ -1,3 +1,4 @@
+import { anthropicObjection } from './rules/anthropic.rules.ts';
 import {
   countsAsTexts,
   doneFrame,
@@ -21,7 +22,7 @@ const errors: Record<VendorFault, { type: string; message: string }> = {
   filter: { type: 'invalid_request_error', message: 'Output blocked by content filtering policy' },
 };
 
-const stopReasons = { stop: 'end_turn', length: 'max_tokens', filter: 'refusal' } as const;
+const stopReasons = { stop: 'end_turn', length: 'max_tokens', filter: 'refusal', pause: 'pause_turn' } as const;
 
 /** Cached tokens stand beside the input here, not in it. */
 const usageObject = (usage: SimulatedUsage) => ({
@@ -57,17 +58,23 @@ const searchBlocks = ({ search }: SimulatedAnswer): Block[] => {
   }));
   const failure = { type: 'web_search_tool_result_error', error_code: 'max_uses_exceeded' };
   return [
-    { type: 'server_tool_use', id, name: 'web_search', input: { query: search.query } },
-    { type: 'web_search_tool_result', tool_use_id: id, content: pages ?? failure },
+    ...(search.half === 'result'
+      ? []
+      : [{ type: 'server_tool_use', id, name: 'web_search', input: { query: search.query } }]),
+    ...(search.half === 'call' ? [] : [{ type: 'web_search_tool_result', tool_use_id: id, content: pages ?? failure }]),
   ];
 };
+
+/** A search that is not over is the last thing of its answer. */
+const isOpen = ({ search }: SimulatedAnswer): boolean => search?.half === 'call';
 
 const contentBlocks = (answer: SimulatedAnswer): object[] => [
   ...(answer.reasoning
     ? [{ type: 'thinking', thinking: answer.reasoning.join(''), signature: 'EqQBCgIYAhIM-signature' }]
     : []),
-  ...searchBlocks(answer),
+  ...(isOpen(answer) ? [] : searchBlocks(answer)),
   ...(answer.text ? [{ type: 'text', text: answer.text.join('') }] : []),
+  ...(isOpen(answer) ? searchBlocks(answer) : []),
   ...(answer.toolCalls ?? []).map((call) => ({
     type: 'tool_use',
     id: call.id,
@@ -109,16 +116,19 @@ const frames = (answer: SimulatedAnswer, request: SimulatedRequest): string[] =>
         { type: 'signature_delta', signature: 'EqQBCgIYAhIM-signature' },
       ]),
     );
-  for (const { input, ...start } of searchBlocks(answer)) {
-    const deltas = input === undefined ? [] : ['', JSON.stringify(input)];
-    blocks.push(
-      block(
-        blocks.length,
-        input === undefined ? start : { ...start, input: {} },
-        deltas.map((partialJson) => ({ type: 'input_json_delta', partial_json: partialJson })),
-      ),
-    );
-  }
+  const search = (): void => {
+    for (const { input, ...start } of searchBlocks(answer)) {
+      const deltas = input === undefined ? [] : ['', JSON.stringify(input)];
+      blocks.push(
+        block(
+          blocks.length,
+          input === undefined ? start : { ...start, input: {} },
+          deltas.map((partialJson) => ({ type: 'input_json_delta', partial_json: partialJson })),
+        ),
+      );
+    }
+  };
+  if (!isOpen(answer)) search();
   if (answer.text)
     blocks.push(
       block(
@@ -127,6 +137,7 @@ const frames = (answer: SimulatedAnswer, request: SimulatedRequest): string[] =>
         answer.text.map((text) => ({ type: 'text_delta', text })),
       ),
     );
+  if (isOpen(answer)) search();
   for (const call of answer.toolCalls ?? []) {
     const input = answer.oddities?.argumentsInOtherType === true ? JSON.stringify(call.arguments) : call.arguments;
     const deltas = ['', ...pieces(input, 4)].map((piece) => ({
@@ -166,8 +177,8 @@ export const anthropicWire: Wire = {
     if (typeof request.body['max_tokens'] !== 'number') return 'max_tokens: Field required';
     const text = JSON.stringify(request.body['messages']);
     const tools = JSON.stringify(request.body['tools'] ?? []);
-    return text.includes('"server_tool_use"') && !tools.includes('"web_search_20250305"')
-      ? 'messages: server_tool_use blocks need their tool in `tools`'
-      : null;
+    if (text.includes('"server_tool_use"') && !tools.includes('"web_search_20250305"'))
+      return 'messages: server_tool_use blocks need their tool in `tools`';
+    return anthropicObjection(request);
   },
 };

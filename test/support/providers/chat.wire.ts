@@ -1,3 +1,4 @@
+import { chatObjection } from './rules/chat.rules.ts';
 import {
   countsAsTexts,
   dataFrame,
@@ -37,7 +38,7 @@ const errors: Record<VendorFault, { message: string; type: string; param: string
   },
 };
 
-const finishReasons = { stop: 'stop', length: 'length', filter: 'content_filter' } as const;
+const finishReasons = { stop: 'stop', length: 'length', filter: 'content_filter', pause: 'stop' } as const;
 
 const usageObject = (usage: SimulatedUsage, oddities: Oddities = {}): unknown => {
   const { cached, reasoning } = usage;
@@ -196,9 +197,9 @@ const document = (answer: SimulatedAnswer, request: SimulatedRequest): unknown =
 const objection = (request: SimulatedRequest): string | null => {
   if (typeof request.body['model'] !== 'string' || request.body['model'] === '')
     return 'you must provide a model parameter';
-  if (!Array.isArray(request.body['messages']) || request.body['messages'].length === 0)
-    return 'messages must not be empty';
-  const messages = request.body['messages'] as Readonly<Record<string, unknown>>[];
+  const messages = Array.isArray(request.body['messages'])
+    ? (request.body['messages'] as Readonly<Record<string, unknown>>[])
+    : [];
   const calling = messages.filter((message) => Array.isArray(message['tool_calls']));
   // DeepSeek's thinking mode.
   if (
@@ -212,10 +213,9 @@ const objection = (request: SimulatedRequest): string | null => {
     messages.some((message) => Object.keys(message).some((name) => name.startsWith('reasoning')))
   )
     return "property 'reasoning_content' is unsupported";
-  const tools = request.body['tools'];
-  return request.body['parallel_tool_calls'] !== undefined && !Array.isArray(tools)
-    ? "'parallel_tool_calls' is only allowed when 'tools' are specified"
-    : null;
+  if (request.body['parallel_tool_calls'] !== undefined && !Array.isArray(request.body['tools']))
+    return "'parallel_tool_calls' is only allowed when 'tools' are specified";
+  return chatObjection(request);
 };
 
 /** OpenAI chat completions and the many servers that speak them. */

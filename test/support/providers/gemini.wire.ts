@@ -1,3 +1,4 @@
+import { geminiObjection } from './rules/gemini.rules.ts';
 import {
   countsAsTexts,
   dataFrame,
@@ -34,7 +35,7 @@ const errors: Record<VendorFault, { code: number; status: string; message: strin
   filter: { code: 400, status: 'PROHIBITED_CONTENT', message: 'The prompt was blocked' },
 };
 
-const finishReasons = { stop: 'STOP', length: 'MAX_TOKENS', filter: 'SAFETY' } as const;
+const finishReasons = { stop: 'STOP', length: 'MAX_TOKENS', filter: 'SAFETY', pause: 'STOP' } as const;
 
 /** Thoughts stand beside the candidates here, not in them. */
 const usageObject = (usage: SimulatedUsage) => ({
@@ -101,5 +102,5 @@ export const geminiWire: Wire = {
   document: (answer, request) => chunk(answer, request, parts(answer), true),
   error: (fault) => ({ error: errors[fault] }),
   errorFrame: (fault) => dataFrame({ error: errors[fault] }),
-  objection: (request) => (Array.isArray(request.body['contents']) ? null : 'contents is not specified'),
+  objection: geminiObjection,
 };

@@ -1,4 +1,5 @@
 import { chatWire } from './chat.wire.ts';
+import { responsesObjection } from './rules/responses.rules.ts';
 import {
   countsAsTexts,
   doneFrame,
@@ -181,6 +182,6 @@ export const responsesWire: Wire = {
   objection(request) {
     return typeof request.body['model'] !== 'string' || request.body['input'] === undefined
       ? 'model and input are required'
-      : null;
+      : responsesObjection(request);
   },
 };

@@ -9,7 +9,8 @@ export interface SimulatedAnswer {
   readonly search?: SimulatedSearch;
   /** Null: the provider reports no usage. */
   readonly usage?: SimulatedUsage | null;
-  readonly finish?: 'stop' | 'length' | 'filter';
+  /** `pause`: the provider interrupts its answer, and continues when it gets it back. */
+  readonly finish?: 'stop' | 'length' | 'filter' | 'pause';
   /** The finish reason in the API's own words, in place of that of `finish`; null: there is none. */
   readonly reason?: string | null;
   readonly oddities?: Oddities;
@@ -55,6 +56,8 @@ export interface SimulatedSearch {
   readonly query: string;
   /** Null: the search fails. */
   readonly pages: readonly { readonly url: string; readonly title: string }[] | null;
+  /** Of a paused answer and the one that goes on with it: the first has the call alone, the second its result. */
+  readonly half?: 'call' | 'result';
 }
 
 /** Counts in the sense of the service: input includes cached, output includes reasoning. */

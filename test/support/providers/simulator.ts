@@ -29,6 +29,8 @@ export interface ProviderSimulator {
   readonly url: string;
   /** Everything received so far. */
   readonly requests: SimulatedRequest[];
+  /** Why requests were refused, as the real APIs would refuse them. */
+  readonly objections: string[];
   /** GET requests, which ask for lists of models. */
   readonly listed: ListRequest[];
   /** Answers of the next requests, one each. */
@@ -203,6 +205,7 @@ const listen = (server: Server, port: number): Promise<string> =>
 export const startProviderSimulator = async (options: SimulatorOptions = {}): Promise<ProviderSimulator> => {
   const requests: SimulatedRequest[] = [];
   const listed: ListRequest[] = [];
+  const objections: string[] = [];
   const queue: Scenario[] = [];
   const delayMs = options.frameDelayMs ?? 0;
   // Under load the same answer is sent over and over; its frames are made once.
@@ -239,6 +242,7 @@ export const startProviderSimulator = async (options: SimulatorOptions = {}): Pr
     const wire = wires[request.wire];
     const objection = wire.objection(request);
     if (objection !== null) {
+      objections.push(objection);
       sendJson(response, 400, JSON.stringify(wire.error('bad-request', 400)), { 'x-objection': objection });
       return;
     }
@@ -261,6 +265,7 @@ export const startProviderSimulator = async (options: SimulatorOptions = {}): Pr
   return {
     url,
     requests,
+    objections,
     listed,
     enqueue: (...scenarios) => void queue.push(...scenarios),
     lastRequest() {
