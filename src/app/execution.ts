@@ -15,7 +15,14 @@ import { providerAccessFeature } from '../features/provider-access/index.ts';
 import { quotasFeature } from '../features/quotas/index.ts';
 import { remoteAgentsFeature, withRemoteAgents } from '../features/remote-agents/index.ts';
 import { retentionFeature } from '../features/retention/index.ts';
-import { createRunWrites, pauseContextOf, preflightCheck, runsFeature, turnStore } from '../features/runs/index.ts';
+import {
+  createLostTurns,
+  createRunWrites,
+  pauseContextOf,
+  preflightCheck,
+  runsFeature,
+  turnStore,
+} from '../features/runs/index.ts';
 import { schedulesFeature } from '../features/schedules/index.ts';
 import { runScores } from '../features/scores/index.ts';
 import { createQueuedPlaces, createSessionWaits, sessionStore, sessionsFeature } from '../features/sessions/index.ts';
@@ -85,6 +92,7 @@ export const composeExecution = async (foundation: Foundation) => {
     cleanups: [attachments.cleanupWithSession],
     store: storedSessions,
     waits,
+    lostTurn: createLostTurns({ ...base, ...writes, turns: storage.stores(turnStore), now: storeClock.now }).ofRun,
     mailbox: approvals.mailbox,
     recordReasoningDeltas: Service.RunRecording.RecordReasoningDeltas,
   });
