@@ -17,6 +17,7 @@ import { remoteAgentsFeature, withRemoteAgents } from '../features/remote-agents
 import { retentionFeature } from '../features/retention/index.ts';
 import {
   approvalResumeKey,
+  createLostTurns,
   createRunWrites,
   pauseContextOf,
   preflightCheck,
@@ -93,6 +94,7 @@ export const composeExecution = async (foundation: Foundation) => {
     cleanups: [attachments.cleanupWithSession],
     store: storedSessions,
     waits,
+    lostTurn: createLostTurns({ ...base, ...writes, turns: storage.stores(turnStore), now: storeClock.now }).ofRun,
     mailbox: approvals.mailbox,
     recordReasoningDeltas: Service.RunRecording.RecordReasoningDeltas,
   });

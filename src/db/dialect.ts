@@ -160,8 +160,6 @@ export interface SqlDialect {
   withMigrationLock<T>(work: () => Promise<T>): Promise<T>;
   /** Columns in the order of their names; empty where there is no such table. */
   columnsOf(db: Kysely<Tables>, table: keyof Tables): Promise<readonly StoredColumn[]>;
-  /** Whether a text may hold U+0000. */
-  readonly storesNul: boolean;
   /** Schema as text, for the golden comparison. */
   describeSchema(db: Kysely<Tables>): Promise<string>;
   /** Deletes at most `limit` rows that match, oldest key first; returns how many. */

@@ -164,7 +164,6 @@ export const createPostgresDialect = ({
     refreshSelectivity: async () => undefined,
     withMigrationLock: exclusive,
     columnsOf: (db: Kysely<Tables>, table) => storedColumns(db, schema, table),
-    storesNul: false,
     describeSchema: (db: Kysely<Tables>) => describePostgresSchema(db, schema),
     deleteChunk: (table, keyColumn, condition, limit) =>
       on(async (connection) => {

@@ -138,7 +138,6 @@ export const createSqliteDialect = (
         select name, type, pk from pragma_table_info(${prefix + table}) order by name`.execute(db);
       return rows.map(({ name, type, pk }) => ({ name, kind: columnKind(type), keyPosition: pk }));
     },
-    storesNul: true,
     async describeSchema(db) {
       const { rows } = await sql<{ name: string; sql: string | null }>`
         select name, sql from sqlite_schema where name not like 'sqlite_%' order by type desc, name`.execute(db);

@@ -6,15 +6,17 @@ import { RunFailure, storedError } from '../run-failure.ts';
 import { reportedUsage } from '../usage.ts';
 import type { ClosingPorts, EnginePorts, OpeningPorts } from './engine-ports.ts';
 
-/** Where a run stores its turn step by step; null when nobody would go on with it. */
+/** Where a run stores its turn step by step; null when neither a later run nor a session would get it. */
 export const stepsFor = (plan: RunPlan, ports: OpeningPorts): TurnSteps | null => {
   const { continuation, retries } = ports.settings.steps;
   // What its caller gave, and that nobody can be asked, is known to this attempt alone.
   const continues = continuation && plan.sessionId !== null && plan.given === null && !plan.asksNobody;
   const retried = plan.job !== null && (retries || plan.job.attempt > 1);
-  if (!ports.settings.recording.enabled || plan.parent !== null || !(continues || retried)) return null;
+  if (!ports.settings.recording.enabled || plan.parent !== null) return null;
+  if (!(continues || retried) && plan.sessionId === null) return null;
   const first = plan.resume?.earlier?.storedSteps ?? 0;
-  return createTurnSteps(first, (sequence, content) => ports.journal.step(plan.tenantId, plan.id, sequence, content));
+  const write = (sequence: number, content: string) => ports.journal.step(plan.tenantId, plan.id, sequence, content);
+  return createTurnSteps(first, write, continues || retried);
 };
 
 /** The first steps of a turn that is stored; a further attempt finds its own there. */
@@ -26,6 +28,12 @@ export const startSteps = (
 ): readonly Statement[] => {
   const { plan, steps } = run;
   if (steps === null || (resume !== null && resume.earlier !== null)) return [];
+  if (!steps.continues) {
+    // The recorded input has the message.
+    const [message] = ports.settings.recording.recordRunInput ? [] : input;
+    if (resume !== null) return [steps.resume(resume)];
+    return message === undefined ? [] : [steps.message(message, [], run.usage, run.cost)];
+  }
   const { requestId, culture, parameters } = plan;
   const origin = { requestId, culture, parameters, principal: ports.unfinished.packPrincipal(plan) };
   // Steps of an attempt that never got further, and those of the run that this one goes on with.
@@ -81,7 +89,7 @@ export const requeueRun = async (
   // What was blocked once is blocked again, and of its text nothing is left to try again with.
   if (run.blocked !== null) return null;
   // Without its steps another attempt would begin anew and repeat calls that are settled.
-  if (run.steps === null || !run.log.recording) return null;
+  if (run.steps?.continues !== true || !run.log.recording) return null;
   const statements = ports.unfinished.requeue(run.plan, failure);
   if (statements === null) return null;
   logFailure(run, ports, failure);

@@ -44,6 +44,7 @@ export { createRunMetrics } from './run-metrics.ts';
 export { RunTrace, type TraceOrigin, traceHeadersOf, versionText } from './run-trace.ts';
 export {
   createTurnSteps,
+  keptMessages,
   type StoredTurn,
   storedTurn,
   type TurnOrigin,

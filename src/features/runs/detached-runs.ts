@@ -170,8 +170,11 @@ export const createDetachedRuns = ({
       const { tenantId, agentName, runId } = start;
       tell({ tenantId, agentName, runId, sessionId: run.sessionId, userId: start.attribution.userId }, null, events);
     },
-    /** Closes an open run; false when its row has another status meanwhile, or a condition of `also`, in the same unit, fails. */
-    async close(row: RunRow, closing: Closing, also?: UnitStep): Promise<boolean> {
+    /**
+     * Closes an open run; false when its row has another status meanwhile, or a condition of `also`, in the same unit, fails.
+     * `first` comes before the run's session is freed.
+     */
+    async close(row: RunRow, closing: Closing, also?: UnitStep, first?: UnitStep): Promise<boolean> {
       const at = now();
       const error = storedError(closing.failure);
       const terminal = lastEventOf(closing, error, row.started_at === null ? 0 : at - row.started_at);
@@ -200,6 +203,7 @@ export const createDetachedRuns = ({
           const sequence = (await runs.lastSequence(row.id)) + 1;
           const last = logged(sequence, [terminal]);
           await runs.closeFrom(row, row.status, { ...end, event_count: sequence + 1 });
+          await first?.(stores);
           const rows = [...dropped, ...settled, ...left, ...told];
           await stores.write([pack(row.tenant_id, row.id, sequence, last), ...rows]);
           await also?.(stores);

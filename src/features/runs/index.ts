@@ -43,6 +43,7 @@ import {
 } from './launch/index.ts';
 import { createLostRemoteTasks } from './lost-remote-tasks.ts';
 import { createLostRuns } from './lost-runs.ts';
+import { createLostTurns } from './lost-turns.ts';
 import { createResponseCache } from './response-cache.store.ts';
 import { createRunAccess } from './run-access.ts';
 import { createRunAnswers } from './run-answers.ts';
@@ -191,6 +192,7 @@ export const runsFeature = (deps: RunsDeps) => {
   });
   const lost = createLostRuns({
     ...base,
+    lostTurns: createLostTurns(base),
     remoteEnds: lostTasks,
     detached,
     cancels: { isAsked: (runId) => cancels.isAsked(runId) },
@@ -352,6 +354,7 @@ export {
   type RunWork,
   runPlan,
 } from './launch/index.ts';
+export { createLostTurns } from './lost-turns.ts';
 export { type RunAccess, runTarget } from './run-access.ts';
 export type { HeldStream, OnDisconnect, RunAnswers } from './run-answers.ts';
 export { toRunRecord } from './run-record.ts';

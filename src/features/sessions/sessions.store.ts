@@ -44,6 +44,20 @@ export const sessionStore = defineStore((storage) => {
     }),
     { mustChange: true },
   );
+  const append = updateStatement(
+    db,
+    'sessions',
+    (row: SessionRow, holder: string, runId: string, messages: readonly ChatMessage[], now: number) => ({
+      set: {
+        version: row.version + 1,
+        message_count: row.message_count + messages.length,
+        last_run_id: runId,
+        updated_at: now,
+      },
+      where: { tenant_id: row.tenant_id, id: row.id, version: row.version, active_run_id: holder },
+    }),
+    { mustChange: true },
+  );
   const free = updateStatement(db, 'sessions', (tenantId: string, id: string, runId: string) => ({
     set: { active_run_id: null, lock_until: null },
     where: { tenant_id: tenantId, id, active_run_id: runId },
@@ -152,6 +166,17 @@ export const sessionStore = defineStore((storage) => {
       now: number,
     ): readonly Statement[] => [
       save(row, runId, messages, summary, now),
+      ...messages.map((message, index) => insertMessage(row, row.message_count + index, message)),
+    ],
+    /** Appends the turn that a lost run left, for the run that has taken the session on top of the version that was read. */
+    keepLostTurn: (
+      row: SessionRow,
+      holder: string,
+      lostRunId: string,
+      messages: readonly ChatMessage[],
+      now: number,
+    ): readonly Statement[] => [
+      append(row, holder, lostRunId, messages, now),
       ...messages.map((message, index) => insertMessage(row, row.message_count + index, message)),
     ],
     /** Frees the session; one that never had a turn goes. */
