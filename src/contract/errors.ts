@@ -9,7 +9,8 @@ const entry = (status: number, title: string, exit: number): ErrorEntry => ({ st
 
 /**
  * Every error of the service: code → HTTP status, title, CLI exit code.
- * Exit codes: 2 bad input, 3 credential or authority, 4 not found, 5 conflict, 6 limit, 7 provider or tool, 8 unavailable, 9 not in this build.
+ * Exit codes: 2 bad input, 3 credential or authority, 4 not found, 5 conflict, 6 limit, 7 provider or tool, 8 unavailable, 9 not in this build,
+ * 12 no store. 10 and 11 are results of commands.
  */
 export const errorTable = {
   'validation-failed': entry(400, 'The request is not valid', 2),
@@ -153,6 +154,7 @@ export const errorTable = {
   'identity-unavailable': entry(503, 'The caller cannot be identified now', 8),
   migrating: entry(503, 'The store is not migrated', 8),
   'cannot-connect': entry(503, 'The service cannot be reached', 8),
+  'store-missing': entry(503, 'There is no store', 12),
 } as const satisfies Record<string, ErrorEntry>;
 
 export type ErrorCode = keyof typeof errorTable;

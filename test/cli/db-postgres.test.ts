@@ -26,7 +26,7 @@ test('commands on a store in PostgreSQL work beside the services that share it, 
   const planned = await acp('apply', '-f', 'hello.yaml', '--dry-run');
   assert.deepEqual([planned.code, /^created +Agent +hello/.test(planned.stdout)], [0, true], planned.stderr);
   const none = await acp('db', 'status');
-  assert.deepEqual([none.code, /There is no store at/.test(none.stderr)], [8, true], none.stderr);
+  assert.deepEqual([none.code, /There is no store at/.test(none.stderr)], [12, true], none.stderr);
   const { url } = await folder.serve(there);
   assert.equal((await acp('db', 'migrate', '--json')).stdout, '{\n  "applied": []\n}\n', 'beside a running service');
   for (const command of [

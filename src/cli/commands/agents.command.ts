@@ -82,7 +82,7 @@ const validate = async (session: Session, { options }: Invocation): Promise<numb
       const result = exitCode === 0 ? terminal.style.green('valid  ') : terminal.style.red('invalid');
       await terminal.write(`${result}  ${padText(safeLine(name ?? '-'), width)}  ${placeOf(file, line)}\n`);
     }
-  }, 'preview');
+  }, 'check');
   const reports = all.map(reportOf);
   // One definition gives one report, several give a list of them.
   if (globals.json) await session.print(reports.length === 1 ? reports[0] : reports);
