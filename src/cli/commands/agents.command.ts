@@ -1,6 +1,7 @@
 import { AcpError } from '../../contract/errors.ts';
 import { padText, safeLine, textWidth } from '../../text/text-width.ts';
 import { type CommandHost, collect, commandGroup, covers, type Invocation } from '../command-host.ts';
+import { agentDocuments } from '../definitions/agent-documents.ts';
 import { type CheckedDefinition, checkDefinitions } from '../definitions/check-definitions.ts';
 import { readDefinitions } from '../definitions/definition-sources.ts';
 import { findingLine, placeOf } from '../output/finding-line.ts';
@@ -69,7 +70,9 @@ const reportOf = ({ name, file, line, inconclusive, findings, exitCode }: Checke
 /** Prints what the service finds in definitions, with file and line; nothing is saved. */
 const validate = async (session: Session, { options }: Invocation): Promise<number> => {
   const { terminal, globals } = session;
-  const sources = await readDefinitions((options['file'] as string[] | undefined) ?? [], terminal);
+  const sources = await agentDocuments(
+    await readDefinitions((options['file'] as string[] | undefined) ?? [], terminal),
+  );
   const names = sources.documents.map(({ value }) => safeLine(String(value['name'] ?? '-')));
   const width = Math.max(1, ...names.map(textWidth));
   const all: CheckedDefinition[] = [];
