@@ -222,6 +222,10 @@ export class AcpError extends Error {
 export const invalidField = (path: string, message: string, code: ErrorCode = 'validation-failed'): AcpError =>
   new AcpError(code, `${path} ${message}.`, { details: { errors: [{ path, message }] } });
 
+/** Whether an error is how a run failed: the end of the run has its line in the log, and no other line need say it. */
+export const isRunFailure = (error: unknown): boolean =>
+  error instanceof AcpError && error.details.runId !== undefined && error.details.errorType !== undefined;
+
 /** Problem details (RFC 9457) with the service's extensions. */
 export interface Problem extends ErrorDetails {
   readonly type: string;

@@ -22,7 +22,7 @@ import { isStillWhole, lateOf, readyParts } from './span-parts.rules.ts';
 export interface ExternalSpansDeps {
   readonly storage: Pick<Storage, 'transaction' | 'stores'>;
   readonly journal: Pick<RunJournal, 'trace'>;
-  readonly record: ExternalRunRecord;
+  readonly record: Pick<ExternalRunRecord, 'statements'>;
   /** Tells of runs that are stored now: quotas have their cost. */
   stored(tenantId: string, tree: ExternalTree): void;
   /** Tells of spans that are not tried any more. */
@@ -144,7 +144,7 @@ export const createExternalSpans = (deps: ExternalSpansDeps) => {
       tree,
       rootId: tree.runs[0].id,
       statements: [
-        ...record(tenantId, owner, labelsOf(owner, tree), tree),
+        ...record.statements(tenantId, owner, labelsOf(owner, tree), tree),
         ...traceOf(tenantId, tree, trees.length === 1 ? spans : spansBelow(tree, spans)),
       ],
     }));
