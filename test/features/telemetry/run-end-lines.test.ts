@@ -102,7 +102,7 @@ overHttp('OBS-27 a run that another program has executed has its line once it is
     lines.map(({ agent, kind, status, parentRunId }) => [agent, kind, status, parentRunId]),
     [
       ['planner', 'External', 'Completed', undefined],
-      [lines[1]?.['agent'], 'External', 'Completed', run?.id],
+      ['booker', 'External', 'Failed', run?.id],
     ],
   );
   assert.deepEqual([lines[0]?.['runId'], lines[0]?.['inputTokens']], [run?.id, run?.usage?.inputTokens]);
