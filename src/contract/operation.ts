@@ -1,6 +1,6 @@
 import type { Static, TObject, TSchema } from 'typebox';
 import type { ApiKeyScope, Role } from './authority.ts';
-import type { ErrorCode, FieldError } from './errors.ts';
+import type { ErrorCode } from './errors.ts';
 
 /** One operation of the service, as data. Routes, client, CLI, OpenAPI and permission checks come from it. */
 export interface Operation {
@@ -39,8 +39,6 @@ export interface Operation {
   /** A repeat under the same `Idempotency-Key`, one of the headers, gets the answer of the first request. */
   readonly idempotency?: true;
   readonly body?: TSchema;
-  /** What is wrong with a body that the rules of the feature look at and its schema does not: reported beside a misfit of the schema. */
-  readonly bodyErrors?: (body: unknown) => readonly FieldError[];
   /** Success answers by status; null: no body. The first one is the usual one. */
   readonly responses: Readonly<Record<number, TSchema | null>>;
   /** What the operation itself may answer beyond the errors that every operation shares. */

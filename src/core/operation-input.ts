@@ -12,7 +12,8 @@ export interface CheckedInput extends Record<Part, unknown> {
   file: UploadedFile | undefined;
 }
 
-type BodyErrors = NonNullable<Operation['bodyErrors']>;
+/** What is wrong with a body that the rules of a feature look at and its schema does not: reported with what does not fit the schema. */
+export type BodyErrors = (body: unknown) => readonly FieldError[];
 
 export type InputCheckers = Readonly<Partial<Record<Part, Checker>>>;
 

@@ -12,7 +12,6 @@ import {
   AgentVersionDiffResponse,
   ContextWindowEstimate,
 } from './agents.schema.ts';
-import { unknownFieldErrors } from './unknown-fields.rules.ts';
 
 const read = { tag: 'Agents', role: 'Reader', scope: 'AgentsRead' } as const;
 const write = { tag: 'Agents', role: 'Admin', scope: 'AgentsAdmin' } as const;
@@ -37,7 +36,6 @@ export const agentOperations = defineOperations({
     description:
       'The definition is checked as a whole first, and any finding of severity Error refuses it with one entry per field. A name that a stored agent or one of the host has is refused.',
     body: AgentDefinitionRequest,
-    bodyErrors: unknownFieldErrors,
     responses: { 201: AgentDefinition },
     errors: ['definition-invalid', 'agent-name-taken'],
     audit: { action: 'agent.create', entity: 'agent', mode: 'noted' },
@@ -62,7 +60,6 @@ export const agentOperations = defineOperations({
       'The body replaces the whole definition, so a field that is left out goes back to its default. With `expectedVersion` the save is refused when somebody else has saved meanwhile.',
     params: AgentName,
     body: AgentDefinitionRequest,
-    bodyErrors: unknownFieldErrors,
     responses: { 200: AgentDefinition },
     errors: ['definition-invalid', 'name-mismatch', 'agent-not-found', 'agent-code-defined', 'version-conflict'],
     audit: { action: 'agent.update', entity: 'agent', mode: 'noted' },
@@ -91,7 +88,6 @@ export const agentOperations = defineOperations({
     description:
       'Nothing is saved and no model is called. A definition with errors is a normal answer with `valid` false; only a body that is no definition at all is refused.',
     body: AgentDefinitionRequest,
-    bodyErrors: unknownFieldErrors,
     responses: { 200: AgentValidationReport },
     errors: [],
     cli: { handWritten: true },

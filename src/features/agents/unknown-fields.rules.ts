@@ -53,5 +53,11 @@ export const unknownFieldFindings = (body: unknown): readonly Finding[] =>
 const maxOfMisfit = 50;
 
 /** The same for a body that does not fit the schema, which no other rule looks at. */
-export const unknownFieldErrors = (body: unknown): readonly FieldError[] =>
-  fieldErrors(findingsWithin(body, maxOfMisfit));
+const unknownFieldErrors = (body: unknown): readonly FieldError[] => fieldErrors(findingsWithin(body, maxOfMisfit));
+
+/** By the operations that take a definition. */
+export const agentBodyErrors = {
+  'agents.create': unknownFieldErrors,
+  'agents.save': unknownFieldErrors,
+  'agents.validate': unknownFieldErrors,
+} as const;
