@@ -1,6 +1,6 @@
 import type { ServerResponse } from 'node:http';
 import { pipeline } from 'node:stream/promises';
-import { AcpError } from '../contract/errors.ts';
+import { AcpError, isRunFailure } from '../contract/errors.ts';
 import type { FileReply, PartsReply } from '../contract/operation.ts';
 import type { ClientAddress } from '../core/caller/client-address.ts';
 import type { Logger } from '../core/logger.ts';
@@ -188,7 +188,7 @@ export const sendProblem = (exchange: Exchange, error: unknown, log: Logger, fie
     error instanceof AcpError
       ? error
       : new AcpError('internal', 'The service failed. The request id is in its log.', { cause: error });
-  if (refusal.cause !== undefined || refusal.code === 'internal')
+  if (!isRunFailure(refusal) && (refusal.cause !== undefined || refusal.code === 'internal'))
     logProblem(exchange, refusal, refusal.cause ?? refusal, log);
   const { status, headers, body } = (exchange.envelope ?? problemEnvelope)(refusal, exchange);
   sendBytes(exchange, status, { ...headers, ...refusalHeaders(refusal, status), ...fields }, bytesOf(body));

@@ -11,7 +11,7 @@ import { reportedUsage } from '../usage.ts';
 import type { ClosingPorts } from './engine-ports.ts';
 import { announceThresholds, unrecordedUse } from './run-quota-use.ts';
 import { countDropped, describeEnd, traceStatements } from './run-trace-end.ts';
-import { abandonRun, logFailure, outcomeOf } from './unfinished-run.ts';
+import { abandonRun, logEnd, outcomeOf } from './unfinished-run.ts';
 
 export type Ending =
   | { readonly status: 'Completed'; readonly result: LoopResult }
@@ -213,7 +213,6 @@ export const closeRun = async (run: ActiveRun, ports: ClosingPorts, ending: Endi
   const usage = reportedUsage(run.usage);
   const [type, members] = terminalEvent(run, ports, ending, durationMs);
   const failure = 'failure' in ending ? ending.failure : null;
-  if (ending.status === 'Failed') logFailure(run, ports, ending.failure);
   const error = failure === null ? null : storedError(failure);
   const continued =
     ending.status === 'Failed' && run.steps?.continues === true
@@ -273,8 +272,10 @@ export const closeRun = async (run: ActiveRun, ports: ClosingPorts, ending: Endi
   ports.ends?.closed(run, ending.status);
   countEnd(run, ports, ending, durationMs);
   run.trace?.close(run.trace.span, error?.type ?? null);
+  const outcome = outcomeOf(run, ending.status, failure, now);
+  logEnd(run, ports, outcome);
   return {
-    ...outcomeOf(run, ending.status, failure, now),
+    ...outcome,
     ...('pause' in ending ? { pause: ending.pause } : {}),
     ...(ending.status === 'Completed' ? ending.result : {}),
     ...(job.isStored ? { isJobStored: true } : {}),

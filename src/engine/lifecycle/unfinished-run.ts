@@ -1,8 +1,10 @@
+import type { RunErrorClass } from '../../contract/run-outcome.ts';
 import type { Statement } from '../../db/statement.ts';
 import type { ActiveRun, RunOutcome, RunPlan } from '../active-run.ts';
 import type { ChatMessage, TurnResume } from '../context/index.ts';
-import { createTurnSteps, type TurnSteps } from '../record/index.ts';
-import { RunFailure, storedError } from '../run-failure.ts';
+import { decimal } from '../pricing.ts';
+import { createTurnSteps, logRunEnd, type TurnSteps } from '../record/index.ts';
+import { problemCode, RunFailure, storedError } from '../run-failure.ts';
 import { reportedUsage } from '../usage.ts';
 import type { ClosingPorts, EnginePorts, OpeningPorts } from './engine-ports.ts';
 
@@ -47,17 +49,54 @@ export const startSteps = (
   return [...dropped, ...start, ...first];
 };
 
-export const logFailure = (run: ActiveRun, ports: Pick<ClosingPorts, 'log'>, failure: RunFailure): void => {
-  const fields = {
-    runId: run.id,
-    requestId: run.plan.requestId,
-    tenantId: run.plan.tenantId,
-    ...(run.trace === null ? {} : { traceId: run.trace.span.traceId }),
-    type: failure.type,
-    error: failure.cause,
-  };
-  if (failure.errorClass === 'Unknown') ports.log.error(fields, 'A run failed because of an internal error');
-  else ports.log.info(fields, 'A run failed');
+/** What failed is in lines of their own: a provider's answer, and what a tool threw. */
+const toldByCallee: ReadonlySet<RunErrorClass> = new Set([
+  ...(['ProviderError', 'ProviderUnavailable', 'RateLimited', 'Timeout'] as const),
+  ...(['ContentFiltered', 'ToolError', 'ToolTimeout'] as const),
+]);
+
+const aboutRun = (run: ActiveRun) => ({
+  runId: run.id,
+  requestId: run.plan.requestId,
+  tenantId: run.plan.tenantId,
+  agent: run.plan.agent.name,
+  ...(run.trace === null ? {} : { traceId: run.trace.span.traceId }),
+});
+
+/** A fault of the service, with its stack. */
+const logFault = (run: ActiveRun, ports: Pick<ClosingPorts, 'log'>, { cause }: RunFailure): void =>
+  ports.log.error({ ...aboutRun(run), error: cause }, 'A run failed because of an internal error');
+
+/** The attempt failed, and the run goes back in line. */
+const logRetry = (run: ActiveRun, ports: Pick<ClosingPorts, 'log'>, failure: RunFailure): void => {
+  const { errorClass, type } = failure;
+  if (errorClass === 'Unknown') logFault(run, ports, failure);
+  ports.log.info(
+    {
+      ...aboutRun(run),
+      status: 'Queued',
+      errorCode: problemCode(errorClass, type),
+      errorType: type,
+      ...causeOf(failure),
+    },
+    'An attempt of a run failed, and the run is queued again',
+  );
+};
+
+const causeOf = ({ errorClass, cause }: RunFailure): { readonly cause?: unknown } =>
+  cause === undefined || errorClass === 'Unknown' || toldByCallee.has(errorClass) ? {} : { cause };
+
+export const logEnd = (run: ActiveRun, ports: Pick<ClosingPorts, 'log'>, outcome: RunOutcome): void => {
+  const { failure, error, status, durationMs } = outcome;
+  if (failure?.errorClass === 'Unknown') logFault(run, ports, failure);
+  logRunEnd(ports.log, {
+    ...aboutRun(run),
+    ...{ kind: run.plan.kind, parentRunId: run.plan.parent?.id ?? null },
+    ...{ status, durationMs, error },
+    ...{ inputTokens: outcome.usage?.inputTokens ?? null, outputTokens: outcome.usage?.outputTokens ?? null },
+    cost: decimal(outcome.cost?.total ?? null),
+    ...(failure === null || status === 'Canceled' ? {} : causeOf(failure)),
+  });
 };
 
 /** How a run ended, before what its answer or its pause adds. */
@@ -92,7 +131,7 @@ export const requeueRun = async (
   if (run.steps?.continues !== true || !run.log.recording) return null;
   const statements = ports.unfinished.requeue(run.plan, failure);
   if (statements === null) return null;
-  logFailure(run, ports, failure);
+  logRetry(run, ports, failure);
   const freed = run.session?.stepBack() ?? [];
   if (!(await run.log.suspend([...statements, ...freed]))) return null;
   return outcomeOf(run, 'Queued', failure, ports.now());
@@ -119,7 +158,7 @@ export const postponeRun = async (
   failure: RunFailure,
 ): Promise<RunOutcome | null> => {
   if (run.plan.job === null || run.hasActed || run.blocked !== null || !awayTypes.has(failure.type)) return null;
-  logFailure(run, ports, failure);
+  logRetry(run, ports, failure);
   const outcome = outcomeOf(run, 'Queued', failure, ports.now());
   const queued = ports.unfinished.postpone(run.plan, failure);
   const back = queued === null ? null : [...queued, ...(run.session?.stepBack() ?? [])];

@@ -21,6 +21,7 @@ export {
   textHash,
 } from './prompt-hashes.ts';
 export type { EngineLog, RecordingSettings, RecordPorts } from './record-ports.ts';
+export { type LoggedRunEnd, logRunEnd } from './run-end-log.ts';
 export type {
   ExecutedKind,
   OpenedRun,

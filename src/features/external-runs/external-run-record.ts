@@ -1,11 +1,12 @@
 import type { RunAttribution } from '../../core/caller/attribution.ts';
 import type { Statement } from '../../db/statement.ts';
 import { newMessage } from '../../engine/context/index.ts';
-import { type CostMicros, type PriceList, publicCost } from '../../engine/pricing.ts';
+import { type CostMicros, decimal, type PriceList, publicCost } from '../../engine/pricing.ts';
 import {
   encodePack,
   eventPayload,
   type LoggedEvent,
+  type LoggedRunEnd,
   type RecordingSettings,
   type RunJournal,
   recordedPayload,
@@ -131,7 +132,7 @@ export const createExternalRunRecord = ({ journal, prices, providers, recording,
       : [newMessage(id, newId(), 'User', startedAt, [{ type: 'Text', text: input }])];
 
   /** The writes of all runs of a tree, to be made in one unit. */
-  return (
+  const statements = (
     tenantId: string,
     owner: ExternalOwner,
     labels: Readonly<Record<string, string>>,
@@ -176,6 +177,21 @@ export const createExternalRunRecord = ({ journal, prices, providers, recording,
     // The root closes last: its end says what its whole tree has used.
     return [...opened, ...closed.reverse().flat()];
   };
+
+  /** What the log says of the end of each run of a tree that is stored. */
+  const ends = (tenantId: string, { runs }: ExternalTree): readonly LoggedRunEnd[] =>
+    runs.map((run) => {
+      const { usage, cost } = modelsOf(run);
+      const error = run.errorType === null ? null : storedError(failureOf(run.errorType));
+      return {
+        ...{ runId: run.id, tenantId, agent: run.agentName, kind: 'External', parentRunId: run.parent?.id ?? null },
+        ...{ status: error === null ? 'Completed' : 'Failed', durationMs: run.endedAt - run.startedAt, error },
+        ...{ inputTokens: usage?.inputTokens ?? null, outputTokens: usage?.outputTokens ?? null },
+        cost: decimal(cost?.total ?? null),
+      };
+    });
+
+  return { statements, ends };
 };
 
 export type ExternalRunRecord = ReturnType<typeof createExternalRunRecord>;

@@ -19,7 +19,7 @@ import { lateOf, readyParts, stillWhole } from './span-parts.rules.ts';
 
 export interface ExternalSpansDeps extends Pick<ExternalTraceDeps, 'journal' | 'newId'> {
   readonly storage: Pick<Storage, 'transaction' | 'stores'>;
-  readonly record: ExternalRunRecord;
+  readonly record: Pick<ExternalRunRecord, 'statements'>;
   /** Tells of runs that are stored now: quotas have their cost. */
   stored(tenantId: string, tree: ExternalTree): void;
   /** Tells of spans that are not tried any more. */
@@ -108,7 +108,7 @@ export const createExternalSpans = (deps: ExternalSpansDeps) => {
       tree,
       rootId: tree.runs[0].id,
       statements: [
-        ...record(tenantId, owner, labelsOf(owner, tree), tree),
+        ...record.statements(tenantId, owner, labelsOf(owner, tree), tree),
         ...traceOf(tenantId, tree, spansOf?.get(tree.runs[0].spanId) ?? spans),
       ],
     }));
