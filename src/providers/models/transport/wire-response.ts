@@ -71,6 +71,20 @@ export const openResponse = (agent: Agent, request: WireRequest, scope: CallScop
       resolve({ status, statusText: '', ok, headers: scope.headers ?? new Map(), body: sink.body, form });
       return sink;
     };
+    const taken = (chunk: Uint8Array): void => {
+      const form = body === null ? answerForm(chunk, asked) : null;
+      const sink = form === null ? body : begun(form);
+      if (isStream) tail.add(chunk);
+      sink?.data(chunk);
+    };
+    const tooMuch = (problem: string): void => {
+      exchange.abort();
+      // Of a refusal the status is enough.
+      if (scope.status !== null && scope.status >= 400) {
+        arrived();
+        body?.end();
+      } else failed({ kind: 'too-large', cause: new ForeignJsonError(problem) });
+    };
     const exchange: WireExchange = startExchange(
       agent,
       request,
@@ -83,19 +97,8 @@ export const openResponse = (agent: Agent, request: WireRequest, scope: CallScop
         },
         data(chunk) {
           const problem = scope.took(chunk.byteLength) ? shape.read(chunk) : 'has more bytes than an answer may have';
-          if (problem === null) {
-            const form = body === null ? answerForm(chunk, asked) : null;
-            const sink = form === null ? body : begun(form);
-            if (isStream) tail.add(chunk);
-            sink?.data(chunk);
-            return;
-          }
-          exchange.abort();
-          // Of a refusal the status is enough.
-          if (scope.status !== null && scope.status >= 400) {
-            arrived();
-            body?.end();
-          } else failed({ kind: 'too-large', cause: new ForeignJsonError(problem) });
+          if (problem === null) taken(chunk);
+          else tooMuch(problem);
         },
         end() {
           arrived();
