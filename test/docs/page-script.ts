@@ -65,8 +65,11 @@ export const pageScript = (
     );
   const withStandIns = (text: string): string =>
     Object.entries(plan.standIns ?? {}).reduce((all, [word, standIn]) => all.replaceAll(word, standIn), text);
-  const parts = blocks.flatMap(({ number, text, file }) => {
-    if (file !== null) return [`mkdir -p "$(dirname ${file})"\ncat > ${file} <<'PAGE_END'\n${withPorts(text)}PAGE_END`];
+  // A page may show a file below the commands that read it.
+  const files = blocks.flatMap(({ text, file }) =>
+    file === null ? [] : [`mkdir -p "$(dirname ${file})"\ncat > ${file} <<'PAGE_END'\n${withPorts(text)}PAGE_END`],
+  );
+  const parts = blocks.flatMap(({ number, text }) => {
     if (number === null || plan.skipped?.[number] !== undefined) return [];
     const lines = withStandIns(withPorts(text))
       .replaceAll(/\\\n\s*/g, ' ')
@@ -74,5 +77,5 @@ export const pageScript = (
       .map((line) => scriptLine(line, plan));
     return [`echo "=== block ${number}"`, plan.beforeBlock?.[number] ?? '', ...lines];
   });
-  return [plan.before ?? '', ...parts].join('\n');
+  return [plan.before ?? '', ...files, ...parts].join('\n');
 };
