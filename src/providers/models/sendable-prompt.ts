@@ -21,9 +21,11 @@ const isReadable = (part: { readonly type: string; readonly text?: string }): bo
 
 const userMessage = (text: string): Of<'user'> => ({ role: 'user', content: [{ type: 'text', text }] });
 
-const readableUser = (message: Of<'user'>): Of<'user'> => {
+/** A message without parts has nothing for a model, as one that only brings decisions about calls. */
+const readableUser = (message: Of<'user'>): Of<'user'>[] => {
+  if (message.content.length === 0) return [];
   const content = message.content.filter(isReadable);
-  return content.length === 0 ? userMessage(emptyMessage) : { ...message, content };
+  return [content.length === 0 ? userMessage(emptyMessage) : { ...message, content }];
 };
 
 /** Thoughts lead to what follows them: providers refuse them as the end of a message. */
@@ -47,7 +49,7 @@ const readableTool = (message: Of<'tool'>): Of<'tool'>[] => {
 
 const readableMessage = (message: Message): Message[] => {
   if (message.role === 'system') return isBlankText(message.content) ? [] : [message];
-  if (message.role === 'user') return [readableUser(message)];
+  if (message.role === 'user') return readableUser(message);
   return message.role === 'tool' ? readableTool(message) : readableAssistant(message);
 };
 
