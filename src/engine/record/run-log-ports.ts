@@ -1,6 +1,7 @@
 import type { Frame, FrameSource } from '../../contract/operation.ts';
 import type { LazyUnit } from '../../db/batched-writes.ts';
 import type { Statement } from '../../db/statement.ts';
+import type { RecordLack } from './run-log-unit.ts';
 
 /**
  * Why the store did not take a unit. `taken`: it has a row under one of its keys, so somebody else goes on with the log;
@@ -15,8 +16,8 @@ export interface LateClosing {
   readonly held: Statement | null;
   /** What the conversation keeps of the turn, where that is not written either; only as long as it holds. */
   readonly always: readonly Statement[];
-  /** `next`: number of the next event, by what is stored by then; null: the run has no row. Empty: it gets none. */
-  recorded(next: number | null): readonly Statement[];
+  /** `next`: number of the next event, by what is stored by then; null: the run has no row. Empty: it gets none. Default of `lack`: events. */
+  recorded(next: number | null, lack?: RecordLack): readonly Statement[];
 }
 
 /** What a run's log needs of the outside: a group-committing writer, a clock, and the row that keeps a pack. */

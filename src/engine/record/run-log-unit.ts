@@ -22,12 +22,26 @@ export interface Flight extends RefusedStart {
   readonly closing: Closing | null;
 }
 
+/**
+ * What a record lacks, each with the ones before it: events and results of calls; what else goes with the end of a run; that
+ * nobody knows what became of calls without a result.
+ */
+export const recordLacks = ['events', 'sides', 'ledger'] as const;
+export type RecordLack = (typeof recordLacks)[number];
+
+/** A terminal event that says of its log what the answer of the run says of the store. */
+export const shortEnd = (event: LoggedEvent): LoggedEvent => {
+  const marked = (members: string): string =>
+    JSON.stringify({ ...(JSON.parse(members) as object), warnings: ['recording-incomplete'] });
+  return { ...event, members: marked(event.members), stored: marked(event.stored) };
+};
+
 /** What goes with the terminal event. */
 export interface ClosingWrites {
   /** A frame outside the log that present subscribers get just before the terminal one. */
   readonly notice: Frame | null;
   /** Part of the recording, left out where that is off or has ended; `eventCount` is what the stored log then holds. */
-  recorded(eventCount: number): readonly Statement[];
+  recorded(eventCount: number, lack: RecordLack | null): readonly Statement[];
   /** What the conversation keeps of the turn: written in any case. */
   readonly always: readonly Statement[];
 }
@@ -50,14 +64,14 @@ export const lastWords =
     closing: Pick<ClosingWrites, 'recorded'>,
     terminal: LoggedEvent,
   ): LateClosing['recorded'] =>
-  (next) => {
+  (next, lack = 'events') => {
     if (next === null && opening === null) return [];
     const first = next === null ? (opening?.events ?? []) : [];
     const from = next ?? 0;
     const at = from + first.length;
     return [
       ...(next === null ? (opening?.statements ?? []) : []),
-      ...closing.recorded(at + 1),
+      ...closing.recorded(at + 1, lack),
       packStatement(runId, from, at, encodePack([...first, { ...terminal, sequence: at }])),
     ];
   };
