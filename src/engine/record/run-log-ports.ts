@@ -1,7 +1,6 @@
 import type { Frame, FrameSource } from '../../contract/operation.ts';
 import type { LazyUnit } from '../../db/batched-writes.ts';
 import type { Statement } from '../../db/statement.ts';
-import type { RecordLack } from './run-log-unit.ts';
 
 /**
  * Why the store did not take a unit. `taken`: it has a row under one of its keys, so somebody else goes on with the log;
@@ -10,13 +9,23 @@ import type { RecordLack } from './run-log-unit.ts';
  */
 export type UnitFailure = 'taken' | 'away' | null;
 
+/**
+ * What a record lacks, each with the ones before it: events and results of calls; what else goes with the end of a run; that
+ * nobody knows what became of calls without a result.
+ */
+export const recordLacks = ['events', 'sides', 'ledger'] as const;
+export type RecordLack = (typeof recordLacks)[number];
+
 /** The end of a run that the store did not take. */
 export interface LateClosing {
   /** Goes first, and fails the unit once the run's job is another worker's; null: the run has no job. */
   readonly held: Statement | null;
   /** What the conversation keeps of the turn, where that is not written either; only as long as it holds. */
   readonly always: readonly Statement[];
-  /** `next`: number of the next event, by what is stored by then; null: the run has no row. Empty: it gets none. Default of `lack`: events. */
+  /**
+   * `next`: number of the next event, by what is stored by then; null: the run has no row. Empty: it gets none.
+   * Default of `lack`: events.
+   */
   recorded(next: number | null, lack?: RecordLack): readonly Statement[];
 }
 

@@ -1,7 +1,7 @@
 import type { Frame } from '../../contract/operation.ts';
 import type { Statement } from '../../db/statement.ts';
 import { encodePack, type LoggedEvent } from './event-pack.ts';
-import type { LateClosing, RunLogPorts } from './run-log-ports.ts';
+import type { LateClosing, RecordLack, RunLogPorts } from './run-log-ports.ts';
 
 export type CloseResult = 'closed' | 'conflict' | 'lost';
 
@@ -21,13 +21,6 @@ export interface Flight extends RefusedStart {
   readonly waiters: Waiter[];
   readonly closing: Closing | null;
 }
-
-/**
- * What a record lacks, each with the ones before it: events and results of calls; what else goes with the end of a run; that
- * nobody knows what became of calls without a result.
- */
-export const recordLacks = ['events', 'sides', 'ledger'] as const;
-export type RecordLack = (typeof recordLacks)[number];
 
 /** A terminal event that says of its log what the answer of the run says of the store. */
 export const shortEnd = (event: LoggedEvent): LoggedEvent => {

@@ -9,8 +9,8 @@ export interface ChainHead {
 }
 
 /**
- * Whether the entry is what was hashed. Another store than SQLite has U+FFFD where an earlier build hashed U+0000 in the name of an actor or
- * an entity: such an entry has moved, and both are one text to every store since then.
+ * Whether the entry is what was hashed. An earlier build hashed U+0000 of an actor or entity where a store that the entry has
+ * moved to holds U+FFFD.
  */
 const isAsHashed = (entry: AuditRecord): boolean => {
   if (entryHash(entry) === entry.hash) return true;

@@ -172,7 +172,9 @@ test('a move to PostgreSQL writes U+0000 of an older SQLite store as U+FFFD, in 
   });
 });
 
-test('a move is refused where two keys of an older SQLite store differ in U+0000 alone, and says which', { skip }, async (t) => {
+test('a move is refused where two keys of an older SQLite store differ in U+0000 alone, and says which', {
+  skip,
+}, async (t) => {
   const { file, move } = await bothKinds(t);
   const source = await openTestStore(t, file.location);
   const { db } = source.storage;
@@ -181,10 +183,15 @@ test('a move is refused where two keys of an older SQLite store differ in U+0000
   for (const one of [key, 'a\uFFFDb'])
     await db.insertInto('run_labels').values({ tenant_id: 'nul', key: one, value: 'v', run_id: id }).execute();
   await source.close();
-  await assert.rejects(move(), refusal(/cannot hold the row .* of run_labels: its key, .*another row/, 'validation-failed'));
+  await assert.rejects(
+    move(),
+    refusal(/cannot hold the row .* of run_labels: its key, .*another row/, 'validation-failed'),
+  );
 });
 
-test('AUDIT-5 a chain of an older SQLite store with U+0000 in the name of an actor is whole after a move', { skip }, async (t) => {
+test('AUDIT-5 a chain of an older SQLite store with U+0000 in the name of an actor is whole after a move', {
+  skip,
+}, async (t) => {
   const { file, server, move } = await bothKinds(t);
   const source = await openTestStore(t, file.location);
   const { db } = source.storage;
@@ -209,7 +216,11 @@ test('AUDIT-5 a chain of an older SQLite store with U+0000 in the name of an act
   t.after(() => target.close());
   const verified = async () => (await verifyTrails(target.storage)).find(({ tenantId }) => tenantId === 'nul')?.status;
   assert.equal(await verified(), 'Valid');
-  await target.storage.db.updateTable('audit_entries').set({ actor: 'key:other' }).where('tenant_id', '=', 'nul').execute();
+  await target.storage.db
+    .updateTable('audit_entries')
+    .set({ actor: 'key:other' })
+    .where('tenant_id', '=', 'nul')
+    .execute();
   assert.equal(await verified(), 'Broken');
 });
 

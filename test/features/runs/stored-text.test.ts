@@ -50,7 +50,9 @@ const declared = (url: string) => ({
 forEachDurableService(
   'what an agent that was called, a declared tool and a file of an agent say with U+0000 is kept, and the record is whole',
   async (open, t) => {
-    const server = await startServer((_request, response) => response.setHeader('content-type', 'text/plain').end('a\0b'));
+    const server = await startServer((_request, response) =>
+      response.setHeader('content-type', 'text/plain').end('a\0b'),
+    );
     t.after(() => server.close());
     const folder = await mkdtemp(join(tmpdir(), 'acp-tools-'));
     t.after(() => rm(folder, { recursive: true }));
@@ -92,21 +94,27 @@ forEachDurableService(
       records.map(({ toolName, succeeded }) => [toolName, succeeded]),
       ['call_inner', 'fetch', 'file_write', 'file_read'].map((name) => [name, true]),
     );
-    for (const at of [0, 1, 3]) assert.match(records[at]?.result ?? '', /a\uFFFDb/, records[at]?.toolName);
+    for (const { toolName, result } of records)
+      if (toolName !== 'file_write') assert.match(result ?? '', /a\uFFFDb/, toolName);
   },
 );
 
-forEachDurableService('AUDIT-5 names with U+0000 are kept as they are answered, and the audit trail stays whole', async (open) => {
-  const app = await open();
-  const { body: key } = await app.client.keys.create({ body: { name: said, role: 'Admin', scopes: ['AgentsAdmin'] } });
-  assert.equal(key.record.name, 'a\uFFFDb\uFFFDc');
-  const named = await app.clientFor(key.plaintextKey);
-  await named.agents.create({
-    body: { name: 'made', description: said, model: { provider: 'demo', model: 'demo-1' } },
-  });
-  const entries = await trail(app);
-  assert.deepEqual(
-    entries.map(({ action }) => action),
-    ['apikey.create', 'agent.create'],
-  );
-});
+forEachDurableService(
+  'AUDIT-5 names with U+0000 are kept as they are answered, and the audit trail stays whole',
+  async (open) => {
+    const app = await open();
+    const { body: key } = await app.client.keys.create({
+      body: { name: said, role: 'Admin', scopes: ['AgentsAdmin'] },
+    });
+    assert.equal(key.record.name, 'a\uFFFDb\uFFFDc');
+    const named = await app.clientFor(key.plaintextKey);
+    await named.agents.create({
+      body: { name: 'made', description: said, model: { provider: 'demo', model: 'demo-1' } },
+    });
+    const entries = await trail(app);
+    assert.deepEqual(
+      entries.map(({ action }) => action),
+      ['apikey.create', 'agent.create'],
+    );
+  },
+);
