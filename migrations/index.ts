@@ -53,6 +53,7 @@ import { deliveriesByStatus } from './0092-deliveries-by-status.ts';
 import { spansDropped } from './0094-spans-dropped.ts';
 import { inBandApprovals } from './0095-in-band-approvals.ts';
 import { modelShares } from './0097-model-shares.ts';
+import { incompleteRecords } from './0098-incomplete-records.ts';
 import { spanCountsOfNewStore } from './dialect-parts.ts';
 
 /** Every migration in order, with the checksum of its file. A static list, because a bundle cannot scan a folder. */
@@ -111,4 +112,5 @@ export const migrations: readonly Migration[] = [
   { ...spansDropped, checksum: '43832e9b27991da1' },
   { ...inBandApprovals, checksum: '3e99f6d5770f2443' },
   { ...modelShares, checksum: '2abf765233f131b0' },
+  { ...incompleteRecords, checksum: '9e6286eecc981c62' },
 ];

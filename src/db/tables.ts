@@ -62,6 +62,8 @@ export interface RunRow {
   agent_saved_at: number | null;
   /** StoredShare[] as JSON: what each of its models used; null: all of it is of the one that the row names. */
   model_shares: string | null;
+  /** 1: the store did not take all of its record. */
+  record_incomplete: number;
 }
 
 export interface RunEventRow {

@@ -439,6 +439,7 @@ runs.door text collate "C";
 runs.remote_task text collate "C";
 runs.agent_saved_at bigint;
 runs.model_shares text collate "C";
+runs.record_incomplete bigint not null default 0;
 schedules.tenant_id text collate "C" not null;
 schedules.name text collate "C" not null;
 schedules.id text collate "C" not null;

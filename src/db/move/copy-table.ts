@@ -21,8 +21,15 @@ export const unstorable = ({ columns }: TableShape, row: StoredValues): string |
   return null;
 };
 
+const coincides =
+  'its key, with U+FFFD in place of U+0000, is that of another row. Rename one of the two in the source, and move again';
+
 export const unstorableRow = (shape: TableShape, row: StoredValues, why: string): string =>
   `The target cannot hold the row ${JSON.stringify(keyOf(shape, row))} of ${shape.table}: ${why}.`;
+
+/** Two rows whose keys differ in U+0000 and U+FFFD alone are one to the target. */
+const mayCoincide = ({ columns }: TableShape, row: StoredValues): boolean =>
+  columns.some(({ name, kind }) => kind === 'Text' && /[\0\uFFFD]/.test(String(row[name] ?? '')));
 
 /** Copies what is missing of a table, in stretches: the rows of one and the note that they are there are one transaction. */
 export const copyTable = async (
@@ -41,13 +48,18 @@ export const copyTable = async (
     last = keyOf(shape, stretch.at(-1) ?? {});
     rows += stretch.length;
     const progress = { last, rows };
-    await to.atomic(async (db) => {
+    const copying = to.atomic(async (db) => {
       for (let at = 0; at < stretch.length; at += rowsAtOnce)
         await untyped(db)
           .insertInto(table)
           .values(stretch.slice(at, at + rowsAtOnce))
           .execute();
       await noteProgress(db, table, progress);
+    });
+    await copying.catch((error: unknown) => {
+      const row = stretch.find((one) => mayCoincide(shape, one));
+      if (row === undefined || to.dialect.classify(error) !== 'unique-violation') throw error;
+      throw new AcpError('validation-failed', unstorableRow(shape, row, coincides), { cause: error });
     });
     copied(rows);
   }

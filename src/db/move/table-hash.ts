@@ -1,7 +1,7 @@
 import { createHash } from 'node:crypto';
 import type { Kysely } from 'kysely';
+import { storedText } from '../../core/documents/stored-text.ts';
 import type { StoredColumn } from '../dialect.ts';
-import { storedText } from '../stored-text.ts';
 import type { Tables } from '../tables.ts';
 import { rowsOf, type StoredValues, type TableShape } from './table-walk.ts';
 

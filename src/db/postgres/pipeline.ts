@@ -1,6 +1,6 @@
 import pg from 'pg';
+import { storedText } from '../../core/documents/stored-text.ts';
 import { systemCode } from '../../core/files/system-code.ts';
-import { storedText } from '../stored-text.ts';
 import { isOutdatedPlan } from './outdated-plan.ts';
 import { leaveSession, type Naming, type SessionStatements, statementsOf } from './session-statements.ts';
 

@@ -1,5 +1,5 @@
 import { type ContentCipher, isDecryptionFailure, isMarked } from '../../core/content-cipher.ts';
-import { storedText } from '../stored-text.ts';
+import { storedText } from '../../core/documents/stored-text.ts';
 import type { Tables } from '../tables.ts';
 
 /**

@@ -220,7 +220,6 @@ export const closeRun = async (run: ActiveRun, ports: ClosingPorts, ending: Endi
       : [];
   // A turn that somebody goes on with keeps its steps until then.
   const drops = run.steps?.isEmpty === false && continued.length === 0 ? [ports.journal.stepsDropped(run.id)] : [];
-  const ledger = run.steps?.continues !== true ? [] : [ports.journal.toolsUnknown(run.id)];
   describeEnd(run, ending.status, error?.type ?? null, usage);
   const stored = run.callRecord?.stored(openResultsToKeep(run, ports, sessionKeepsTurn(run, ending))) ?? null;
   const calls = stored === null ? [] : [ports.journal.modelCalls(run.plan.tenantId, run.id, stored)];
@@ -234,7 +233,7 @@ export const closeRun = async (run: ActiveRun, ports: ClosingPorts, ending: Endi
       ...unrecordedUse(run, ports),
       ...told.always,
     ],
-    recorded: (eventCount) => [
+    recorded: (eventCount, lack) => [
       ...ports.journal.closed({
         id: run.id,
         tenantId: run.plan.tenantId,
@@ -247,15 +246,18 @@ export const closeRun = async (run: ActiveRun, ports: ClosingPorts, ending: Endi
         shares: run.shares.all(),
         error,
         eventCount,
+        isIncomplete: lack !== null,
         rootRunId: run.plan.parent === null ? null : run.rootId,
         tree: run.plan.parent === null ? run.budget.spent : null,
       }),
-      ...ledger,
-      ...calls,
-      ...traceStatements(run, ports, ending.status),
-      ...drops,
+      // Results that were not stored: of their calls nobody knows more than that they were made.
+      ...((lack === null ? run.steps?.continues === true : lack !== 'ledger')
+        ? [ports.journal.toolsUnknown(run.id)]
+        : []),
+      ...(lack === null || lack === 'events'
+        ? [...calls, ...traceStatements(run, ports, ending.status), ...drops, ...told.recorded]
+        : []),
       ...continued,
-      ...told.recorded,
       ...job.statements(),
     ],
   });

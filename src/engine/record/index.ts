@@ -40,7 +40,7 @@ export {
   type RunListeners,
 } from './run-listeners.ts';
 export { RunLog } from './run-log.ts';
-export type { LateClosing, UnitFailure } from './run-log-ports.ts';
+export { type LateClosing, type RecordLack, recordLacks, type UnitFailure } from './run-log-ports.ts';
 export { createRunMetrics } from './run-metrics.ts';
 export { RunTrace, type TraceOrigin, traceHeadersOf, versionText } from './run-trace.ts';
 export {

@@ -83,6 +83,8 @@ export interface ClosedRun {
   readonly shares?: readonly ModelShare[];
   readonly error: StoredRunError | null;
   readonly eventCount: number;
+  /** The store did not take all of its record. Default: false. */
+  readonly isIncomplete?: boolean;
   readonly rootRunId: string | null;
   /** What the whole tree has used, when this is its root. */
   readonly tree: { readonly tokens: number; readonly costMicros: number } | null;

@@ -9,14 +9,24 @@ import type { Statement } from '../../db/statement.ts';
  */
 export type UnitFailure = 'taken' | 'away' | null;
 
+/**
+ * What a record lacks, each with the ones before it: events and results of calls; what else goes with the end of a run; that
+ * nobody knows what became of calls without a result.
+ */
+export const recordLacks = ['events', 'sides', 'ledger'] as const;
+export type RecordLack = (typeof recordLacks)[number];
+
 /** The end of a run that the store did not take. */
 export interface LateClosing {
   /** Goes first, and fails the unit once the run's job is another worker's; null: the run has no job. */
   readonly held: Statement | null;
   /** What the conversation keeps of the turn, where that is not written either; only as long as it holds. */
   readonly always: readonly Statement[];
-  /** `next`: number of the next event, by what is stored by then; null: the run has no row. Empty: it gets none. */
-  recorded(next: number | null): readonly Statement[];
+  /**
+   * `next`: number of the next event, by what is stored by then; null: the run has no row. Empty: it gets none.
+   * Default of `lack`: events.
+   */
+  recorded(next: number | null, lack?: RecordLack): readonly Statement[];
 }
 
 /** What a run's log needs of the outside: a group-committing writer, a clock, and the row that keeps a pack. */

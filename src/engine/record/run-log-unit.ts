@@ -1,7 +1,7 @@
 import type { Frame } from '../../contract/operation.ts';
 import type { Statement } from '../../db/statement.ts';
 import { encodePack, type LoggedEvent } from './event-pack.ts';
-import type { LateClosing, RunLogPorts } from './run-log-ports.ts';
+import type { LateClosing, RecordLack, RunLogPorts } from './run-log-ports.ts';
 
 export type CloseResult = 'closed' | 'conflict' | 'lost';
 
@@ -22,12 +22,19 @@ export interface Flight extends RefusedStart {
   readonly closing: Closing | null;
 }
 
+/** A terminal event that says of its log what the answer of the run says of the store. */
+export const shortEnd = (event: LoggedEvent): LoggedEvent => {
+  const marked = (members: string): string =>
+    JSON.stringify({ ...(JSON.parse(members) as object), warnings: ['recording-incomplete'] });
+  return { ...event, members: marked(event.members), stored: marked(event.stored) };
+};
+
 /** What goes with the terminal event. */
 export interface ClosingWrites {
   /** A frame outside the log that present subscribers get just before the terminal one. */
   readonly notice: Frame | null;
   /** Part of the recording, left out where that is off or has ended; `eventCount` is what the stored log then holds. */
-  recorded(eventCount: number): readonly Statement[];
+  recorded(eventCount: number, lack: RecordLack | null): readonly Statement[];
   /** What the conversation keeps of the turn: written in any case. */
   readonly always: readonly Statement[];
 }
@@ -50,14 +57,14 @@ export const lastWords =
     closing: Pick<ClosingWrites, 'recorded'>,
     terminal: LoggedEvent,
   ): LateClosing['recorded'] =>
-  (next) => {
+  (next, lack = 'events') => {
     if (next === null && opening === null) return [];
     const first = next === null ? (opening?.events ?? []) : [];
     const from = next ?? 0;
     const at = from + first.length;
     return [
       ...(next === null ? (opening?.statements ?? []) : []),
-      ...closing.recorded(at + 1),
+      ...closing.recorded(at + 1, lack),
       packStatement(runId, from, at, encodePack([...first, { ...terminal, sequence: at }])),
     ];
   };

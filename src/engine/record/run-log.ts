@@ -12,6 +12,7 @@ import {
   type Flight,
   lastWords,
   type RefusedStart,
+  shortEnd,
   type Waiter,
 } from './run-log-unit.ts';
 
@@ -188,9 +189,9 @@ export class RunLog implements LazyUnit {
 
   #collected(): readonly Statement[] {
     this.#scheduled = false;
-    const events = this.#events;
     const statements = this.#statements;
     const closing = this.#closing;
+    const events = this.#withEnd(this.#events, closing);
     this.#flight = { events, statements, waiters: this.#waiters, closing };
     this.#events = [];
     this.#statements = [];
@@ -205,7 +206,7 @@ export class RunLog implements LazyUnit {
     const first = events[0];
     const last = events.at(-1);
     const unit = [...statements];
-    if (closing !== null) unit.push(...closing.always, ...closing.recorded((last?.sequence ?? -1) + 1));
+    if (closing !== null) unit.push(...closing.always, ...closing.recorded((last?.sequence ?? -1) + 1, null));
     if (first !== undefined && last !== undefined)
       unit.push(this.#ports.packStatement(this.runId, first.sequence, last.sequence, encodePack(events)));
     return unit;
@@ -246,17 +247,18 @@ export class RunLog implements LazyUnit {
     if (this.#recording) this.#endRecording(flight, error);
     for (const waiter of flight.waiters) waiter.reject(error);
     const { closing } = flight;
+    const events = this.#withEnd(flight.events, closing);
     const isUnwritten = closing !== null && closing.always.length > 0 && !closing.alwaysOnly;
     // A store that others write, too, and that is away may have written all of it: that is found out when it is back.
     const isAway = isUnwritten && this.#ports.elsewhere !== null && this.#ports.failureOf(error) === 'away';
     if (isUnwritten && !isAway) {
-      this.#events = [...flight.events, ...this.#events];
+      this.#events = [...events, ...this.#events];
       this.#closing = { ...closing, alwaysOnly: true };
       this.#schedule();
       return;
     }
-    this.#deliver(flight.events, closing);
-    if (closing !== null) this.#end(closing, flight.events, isAway ? closing.always : []);
+    this.#deliver(events, closing);
+    if (closing !== null) this.#end(closing, events, isAway ? closing.always : []);
   }
 
   /** Frames from now on, after their commit. The returned function ends the subscription. */
@@ -310,6 +312,13 @@ export class RunLog implements LazyUnit {
     for (const waiter of this.#waiters) waiter.reject(error);
     this.#waiters = [];
     this.#statements = [];
+  }
+
+  /** Events of a unit; the terminal one says whether the log before it is short, and so does whoever reads it later. */
+  #withEnd(events: readonly LoggedEvent[], closing: Closing | null): readonly LoggedEvent[] {
+    const terminal = events.at(-1);
+    if (closing === null || terminal === undefined || !this.isIncomplete) return events;
+    return [...events.slice(0, -1), shortEnd(terminal)];
   }
 
   /** As `next` of a late closing: what the store has, as far as it has told. */

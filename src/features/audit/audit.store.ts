@@ -1,7 +1,7 @@
 import type { Kysely } from 'kysely';
+import { storedText } from '../../core/documents/stored-text.ts';
 import { isoTime } from '../../core/iso-time.ts';
 import { defineStore } from '../../db/define-store.ts';
-import { storedText } from '../../db/stored-text.ts';
 import type { AuditHeadRow, Tables } from '../../db/tables.ts';
 import { entryHash, idAfter } from './chain.rules.ts';
 import { maskedJson } from './masking.rules.ts';

@@ -90,6 +90,7 @@ const closeRow = ({ usage, error, ...run }: ClosedRun, currency: string | null) 
   error_fingerprint: error?.fingerprint ?? null,
   error_provider: error?.provider === undefined ? null : JSON.stringify(error.provider),
   event_count: run.eventCount,
+  record_incomplete: flag(run.isIncomplete === true),
 });
 
 /** Most runs have neither culture, parameters nor session: those keep nothing but their messages. */

@@ -3,7 +3,7 @@ import type { Clock } from '../../core/clock.ts';
 import { ConditionFailedError, type Statement } from '../../db/statement.ts';
 import type { Storage } from '../../db/storage.ts';
 import { createWriteRetry } from '../../db/write-retry.ts';
-import type { LateClosing } from '../../engine/record/index.ts';
+import { type LateClosing, type RecordLack, recordLacks } from '../../engine/record/index.ts';
 import { runStore } from './runs.store.ts';
 
 export interface LateClosingsDeps {
@@ -51,26 +51,45 @@ export const createLateClosings = ({ storage, clock, log, announce, written, dro
     dropped(runId);
   };
   /** False: the store has an end of the run, be it this one, whose commit was not heard of, or that of another process. */
-  const writeOne = (runId: string, { tenantId, late }: Waiting, always: LateClosing['always']): Promise<boolean> =>
+  const writeOne = (
+    runId: string,
+    { tenantId, late }: Waiting,
+    always: LateClosing['always'],
+    lack: RecordLack,
+  ): Promise<boolean> =>
     storage.transaction(async (stores) => {
       const runs = stores(runStore);
       const row = await runs.get(tenantId, runId);
       if (row !== undefined && row.status !== 'Queued' && row.status !== 'Running') return false;
       const next = row === undefined ? null : (await runs.lastSequence(runId)) + 1;
-      await stores.write([...(late.held === null ? [] : [late.held]), ...always, ...late.recorded(next)]);
+      await stores.write([...(late.held === null ? [] : [late.held]), ...always, ...late.recorded(next, lack)]);
       return true;
     });
   /** The session may have gone on without the turn: then the run is closed all the same. */
-  const writeAny = async (runId: string, run: Waiting): Promise<boolean> => {
+  const writeTurn = async (runId: string, run: Waiting, lack: RecordLack): Promise<boolean> => {
     const { always, held: lease } = run.late;
     try {
-      return await writeOne(runId, run, always);
+      return await writeOne(runId, run, always, lack);
     } catch (error) {
       const isTurn = error instanceof ConditionFailedError && (lease === null || error.statement !== lease);
       if (!isTurn || always.length === 0) throw error;
       log.warn({ runId, error }, 'The turn of a run could not be saved: its session has gone on without it');
-      return writeOne(runId, run, []);
+      return writeOne(runId, run, [], lack);
     }
+  };
+  const isAway = (error: unknown): boolean => error instanceof AcpError && error.code === 'store-unavailable';
+  /** A table that refuses what goes with the end keeps nobody from learning that the run is over. */
+  const writeAny = async (runId: string, run: Waiting): Promise<boolean> => {
+    let refusal: unknown;
+    for (const lack of recordLacks)
+      try {
+        return await writeTurn(runId, run, lack);
+      } catch (error) {
+        if (isAway(error) || error instanceof ConditionFailedError) throw error;
+        log.warn({ runId, error, lack }, 'The store refused the end of a run, which is tried with less');
+        refusal = error;
+      }
+    throw refusal;
   };
   const write = async (): Promise<void> => {
     for (const [runId, run] of waiting) {
@@ -78,7 +97,7 @@ export const createLateClosings = ({ storage, clock, log, announce, written, dro
         if (await writeAny(runId, run)) announce(runId);
         else log.warn({ runId }, 'The end of a run is not written again: the store has one');
       } catch (error) {
-        if (error instanceof AcpError && error.code === 'store-unavailable') throw error;
+        if (isAway(error)) throw error;
         // The store works and will never take it: the next start closes the run, where it has a row.
         drop(runId, error);
         continue;

@@ -123,5 +123,6 @@ export const toRunRecord = (
               : { provider: JSON.parse(row.error_provider) as NonNullable<RunError['provider']> }),
           },
     eventCount: row.event_count,
+    ...(row.record_incomplete === 1 ? { warnings: ['recording-incomplete' as const] } : {}),
   };
 };

@@ -154,6 +154,12 @@ export const RunRecord = Type.Object(
     treeCost: nullable(RunTreeCost),
     error: nullable(RunError),
     eventCount: Type.Integer(),
+    warnings: Type.Optional(
+      Type.Array(oneOf(runWarnings), {
+        description:
+          'What the store did not take of the record: events, results of tool calls or other parts may be missing. Left out where it took all',
+      }),
+    ),
   },
   { title: 'RunRecord', description: 'Summary of a run; carries no message, output or tool payload' },
 );

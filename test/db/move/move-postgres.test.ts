@@ -4,11 +4,13 @@ import { join } from 'node:path';
 import { type TestContext, test } from 'node:test';
 import { sql } from 'kysely';
 import { AcpError } from '../../../src/contract/errors.ts';
+import { isoTime } from '../../../src/core/iso-time.ts';
 import { type MoveOptions, moveStore } from '../../../src/db/move/move-store.ts';
 import { type OpenOptions, openStorage } from '../../../src/db/open-storage.ts';
 import { partitionAt, partitionedTables } from '../../../src/db/postgres/partition-ranges.ts';
 import { servingLock } from '../../../src/db/postgres/serving-lock.ts';
 import { tableNames } from '../../../src/db/tables.ts';
+import { entryHash } from '../../../src/features/audit/chain.rules.ts';
 import { signingKeyMove, verifyTrails } from '../../../src/features/audit/index.ts';
 import { openTestStore, storeOptions, temporaryFolder } from '../../support/opened-store.ts';
 import { createDatabase, findPostgres, withPostgres } from '../../support/postgres-server.ts';
@@ -168,6 +170,58 @@ test('a move to PostgreSQL writes U+0000 of an older SQLite store as U+FFFD, in 
       ['a', 'ab', 'a\uFFFDb'].map((key) => [key, 'a\uFFFDb']),
     );
   });
+});
+
+test('a move is refused where two keys of an older SQLite store differ in U+0000 alone, and says which', {
+  skip,
+}, async (t) => {
+  const { file, move } = await bothKinds(t);
+  const source = await openTestStore(t, file.location);
+  const { db } = source.storage;
+  const { id } = await db.selectFrom('runs').select('id').limit(1).executeTakeFirstOrThrow();
+  const key = sql<string>`'a' || char(0) || 'b'`;
+  for (const one of [key, 'a\uFFFDb'])
+    await db.insertInto('run_labels').values({ tenant_id: 'nul', key: one, value: 'v', run_id: id }).execute();
+  await source.close();
+  await assert.rejects(
+    move(),
+    refusal(/cannot hold the row .* of run_labels: its key, .*another row/, 'validation-failed'),
+  );
+});
+
+test('AUDIT-5 a chain of an older SQLite store with U+0000 in the name of an actor is whole after a move', {
+  skip,
+}, async (t) => {
+  const { file, server, move } = await bothKinds(t);
+  const source = await openTestStore(t, file.location);
+  const { db } = source.storage;
+  const actor = 'key:a\0b';
+  const entry = { id: idAt(1), tenantId: 'nul', actor, action: 'agent.create', entity: 'agent:x', before: null };
+  const fields = { ...entry, after: null, createdAt: isoTime(1), previousHash: null };
+  const hash = entryHash(fields);
+  await db
+    .insertInto('audit_entries')
+    .values({
+      ...{ tenant_id: 'nul', id: entry.id, actor: sql<string>`'key:a' || char(0) || 'b'`, action: entry.action },
+      ...{ entity: entry.entity, before: null, after: null, created_at: 1, previous_hash: null, hash },
+    })
+    .execute();
+  await db
+    .insertInto('audit_heads')
+    .values({ tenant_id: 'nul', entry_count: 1, newest_id: entry.id, newest_hash: hash, newest_at: 1 })
+    .execute();
+  await source.close();
+  await move();
+  const target = await openStorage(server);
+  t.after(() => target.close());
+  const verified = async () => (await verifyTrails(target.storage)).find(({ tenantId }) => tenantId === 'nul')?.status;
+  assert.equal(await verified(), 'Valid');
+  await target.storage.db
+    .updateTable('audit_entries')
+    .set({ actor: 'key:other' })
+    .where('tenant_id', '=', 'nul')
+    .execute();
+  assert.equal(await verified(), 'Broken');
 });
 
 test('a store in PostgreSQL that is served is neither moved nor moved to', { skip }, async (t) => {

@@ -64,6 +64,7 @@ forEachService('ATT-5 a name keeps its last segment, loses control characters an
     (await upload(app, content, name)).fileName;
   assert.equal(await named('../../etc/passwd'), 'passwd');
   assert.equal(await named('a\u0001b\u007f.txt'), 'ab.txt');
+  assert.equal(await named('a\u0000b.txt'), 'ab.txt');
   assert.equal(await named(null), 'file.txt');
   assert.equal(await named('folder/', png), 'file.png');
   assert.equal((await named(`${'x'.repeat(254)}😀.txt`)).length, 254);

@@ -221,6 +221,56 @@ forEachDurableService('OBS-7 RUN-28 a store that fails ends the recording, not t
   assert.equal(session.messageCount, 6, 'both turns are part of the conversation');
 });
 
+forEachDurableService('RUN-28 a run whose record was refused is no plain Completed one', async (open) => {
+  const gates = [new Gate(), new Gate(), new Gate(), new Gate()];
+  let made = 0;
+  const app = await open({
+    tools: [
+      tool(
+        'send',
+        async (_args, { signal }) => {
+          const gate = gates[made];
+          made += 1;
+          await gate?.pass(signal);
+          return 'sent';
+        },
+        { effect: 'External' },
+      ),
+    ],
+    script: [
+      { when: { tool: 'send' }, reply: { text: 'Done.' } },
+      { reply: { toolCalls: [{ name: 'send', arguments: {} }] } },
+    ],
+    agents: [{ name: 'helper', toolNames: ['send'] }],
+  });
+  app.clock.stand();
+  const parts = ['tool calls', 'run steps', 'model calls', 'run events'] as const;
+  for (const [index, part] of parts.entries()) {
+    const { runId, frames } = await stream(app.client, 'helper', { message: 'Hi', sessionId: part.replace(' ', '-') });
+    await gates[index]?.reached;
+    const mend = await app.store.refuse(part);
+    gates[index]?.open();
+    const seen = await collect(frames);
+    assert.deepEqual(
+      seen.slice(-2).map(({ event }) => event),
+      ['warning', 'run.completed'],
+      part,
+    );
+    // A log that takes nothing has no end either.
+    if (part === 'run events') await mend();
+    await app.clock.advance(1000);
+    const run = await getRun(app.client, runId);
+    assert.deepEqual([run.status, run.warnings], ['Completed', ['recording-incomplete']], part);
+    const log = await readEvents(app.client, runId);
+    assert.match(log.at(-1)?.data ?? '', /"warnings":\["recording-incomplete"\]/, part);
+    assert.equal(log.length, run.eventCount, part);
+    if (part !== 'run events') await mend();
+  }
+  // Nobody takes a call whose result was not stored for one that has settled, or was not made.
+  const states = (await app.store.stored('tool calls')).map((call) => call['state']);
+  assert.deepEqual(states.sort(), ['Pending', 'Unknown', 'Unknown', 'Unknown']);
+});
+
 forEachDurableService('RUN-28 a tool with effects is not called when its entry cannot be stored', async (open) => {
   const calls: string[] = [];
   const effect = (name: string, kind: 'Read' | 'Write') =>
