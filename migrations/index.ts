@@ -51,6 +51,8 @@ import { agentsOfRuns } from './0088-agents-of-runs.ts';
 import { spansSetAside } from './0091-spans-set-aside.ts';
 import { deliveriesByStatus } from './0092-deliveries-by-status.ts';
 import { spansDropped } from './0094-spans-dropped.ts';
+import { inBandApprovals } from './0095-in-band-approvals.ts';
+import { modelShares } from './0097-model-shares.ts';
 import { spanCountsOfNewStore } from './dialect-parts.ts';
 
 /** Every migration in order, with the checksum of its file. A static list, because a bundle cannot scan a folder. */
@@ -107,4 +109,6 @@ export const migrations: readonly Migration[] = [
   { ...spansSetAside, checksum: 'dc8e31bcaa60d979' },
   { ...deliveriesByStatus, checksum: '46d538292cd31ac3' },
   { ...spansDropped, checksum: '43832e9b27991da1' },
+  { ...inBandApprovals, checksum: '3e99f6d5770f2443' },
+  { ...modelShares, checksum: '2abf765233f131b0' },
 ];

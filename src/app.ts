@@ -13,6 +13,7 @@ import { composeSetBack } from './app/set-back.ts';
 import { createDispatch, type Dispatch } from './core/dispatch.ts';
 import type { LeftoverClosings } from './core/instance-state.ts';
 import { createCallMetrics } from './core/telemetry/call-metrics.ts';
+import { agentBodyErrors } from './features/agents/index.ts';
 import { agentBatchKey } from './features/batches/index.ts';
 import { emergencyFeature } from './features/emergency/index.ts';
 import { mcpEndpointFeature } from './features/mcp-endpoint/index.ts';
@@ -161,6 +162,7 @@ export const createApp = async ({ config, mode, ...options }: AppOptions): Promi
           return base.state.current() ?? undefined;
         },
         idempotency: idempotency.idempotency,
+        bodyErrors: agentBodyErrors,
         metrics: createCallMetrics(base.telemetry, Service.RateLimit.Enabled ? Service.RateLimit.Partition : null),
       },
     );

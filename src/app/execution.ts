@@ -15,7 +15,15 @@ import { providerAccessFeature } from '../features/provider-access/index.ts';
 import { quotasFeature } from '../features/quotas/index.ts';
 import { remoteAgentsFeature, withRemoteAgents } from '../features/remote-agents/index.ts';
 import { retentionFeature } from '../features/retention/index.ts';
-import { createRunWrites, pauseContextOf, preflightCheck, runsFeature, turnStore } from '../features/runs/index.ts';
+import {
+  approvalResumeKey,
+  createLostTurns,
+  createRunWrites,
+  pauseContextOf,
+  preflightCheck,
+  runsFeature,
+  turnStore,
+} from '../features/runs/index.ts';
 import { schedulesFeature } from '../features/schedules/index.ts';
 import { runScores } from '../features/scores/index.ts';
 import { createQueuedPlaces, createSessionWaits, sessionStore, sessionsFeature } from '../features/sessions/index.ts';
@@ -72,6 +80,7 @@ export const composeExecution = async (foundation: Foundation) => {
     presenters: modules.approvalPresenters,
     continuations: { queued: writes.queued.resumption, wake: writes.queued.resumed },
     contextOf: pauseContextOf,
+    resumeLane: Service.Scheduling.LaneByHandlerKey[approvalResumeKey] ?? 'default',
     events,
     waits,
   });
@@ -85,6 +94,7 @@ export const composeExecution = async (foundation: Foundation) => {
     cleanups: [attachments.cleanupWithSession],
     store: storedSessions,
     waits,
+    lostTurn: createLostTurns({ ...base, ...writes, turns: storage.stores(turnStore), now: storeClock.now }).ofRun,
     mailbox: approvals.mailbox,
     recordReasoningDeltas: Service.RunRecording.RecordReasoningDeltas,
   });

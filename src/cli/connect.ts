@@ -4,12 +4,20 @@ import { httpTransport } from '../client/http-transport.ts';
 import { inProcessTransport } from '../client/in-process-transport.ts';
 import type { Transport } from '../client/transport.ts';
 import { AcpError } from '../contract/errors.ts';
+import type { LoadedConfig } from '../core/config/index.ts';
 import { version } from '../core/version.ts';
+import { storeNote } from './output/store-note.ts';
 import { readConfig } from './read-config.ts';
 import type { Connection, Session, StoreAccess } from './session.ts';
 
 /** What decides which service a command talks to. */
 export type Target = Pick<Session, 'globals' | 'environment' | 'cwd'>;
+
+/** How a store is opened where no service is found, and who is told that it was. */
+interface LocalAccess {
+  readonly access: StoreAccess;
+  readonly note: (text: string) => void;
+}
 
 /** The token of `--token-file`, else of ACP_TOKEN. There is no option for the token itself: command lines are public. */
 const readToken = async ({ globals, environment }: Target): Promise<string | undefined> => {
@@ -29,18 +37,38 @@ const readToken = async ({ globals, environment }: Target): Promise<string | und
 const overHttp = (url: string, token: string | undefined): Transport =>
   httpTransport({ url, token, userAgent: `acp/${version}` });
 
-/** Opens the store in this process, through the same pipeline as the service. */
-const inProcess = async (target: Target, access: StoreAccess): Promise<Pick<Connection, 'transport' | 'local'>> => {
-  const [config, { createApp }, { silentLogger }] = await Promise.all([
-    readConfig(target),
-    import('../app.ts'),
-    import('../core/logger.ts'),
+/**
+ * Says on what the command works. Throws `store-missing` where a store would be made that nobody asked for: without a
+ * configuration file the folder, or a misspelt variable, is probably the wrong one.
+ */
+const announceStore = async (config: LoadedConfig, { cwd }: Target, { access, note }: LocalAccess): Promise<void> => {
+  const [{ isThere }, { storeOptions }, { storeName }] = await Promise.all([
+    import('../db/maintenance.ts'),
+    import('../db/store-options.ts'),
+    import('../db/store-place.ts'),
   ]);
-  const mode = access === 'preview' ? 'preview' : 'local';
+  const options = storeOptions(config.values, cwd);
+  const name = storeName(options);
+  if (access === 'work' && config.file !== null) return note(storeNote(name));
+  if (await isThere(options)) return note(storeNote(name, access === 'work' ? 'works on' : 'reads'));
+  if (config.file === null && access !== 'check')
+    throw new AcpError(
+      'store-missing',
+      `No service was named, none runs here, and there is neither a service.yaml nor a store (${name}).`,
+    );
+  note(`There is no store at ${name} yet: this command compares with an empty one.`);
+};
+
+/** Opens the store in this process, through the same pipeline as the service. */
+const inProcess = async (target: Target, local: LocalAccess): Promise<Pick<Connection, 'transport' | 'local'>> => {
+  const config = await readConfig(target);
+  await announceStore(config, target, local);
+  const [{ createApp }, { silentLogger }] = await Promise.all([import('../app.ts'), import('../core/logger.ts')]);
+  const mode = local.access === 'work' ? 'local' : 'preview';
   const app = await createApp({ config, mode, log: silentLogger, cwd: target.cwd });
   // Services on a server are at work on the same store, whoever opens it beside them.
-  const local = config.values.Service.Persistence.Provider !== 'Postgres';
-  return { transport: inProcessTransport(app.dispatch, app.localCaller, () => app.close()), local };
+  const isAlone = config.values.Service.Persistence.Provider !== 'Postgres';
+  return { transport: inProcessTransport(app.dispatch, app.localCaller, () => app.close()), local: isAlone };
 };
 
 export interface Owner {
@@ -108,11 +136,11 @@ const servingTransport = async (target: Target): Promise<Transport | null> => {
   return serving === null ? null : overHttp(serving.url, serving.token);
 };
 
-const reach = async (target: Target, access: StoreAccess): Promise<Pick<Connection, 'transport' | 'local'>> => {
+const reach = async (target: Target, local: LocalAccess): Promise<Pick<Connection, 'transport' | 'local'>> => {
   const serving = await servingTransport(target);
   if (serving !== null) return { transport: serving, local: false };
   try {
-    return await inProcess(target, access);
+    return await inProcess(target, local);
   } catch (error) {
     if (!(error instanceof AcpError) || error.code !== 'store-unavailable') throw error;
     // A service that was about to start has the store by now, and says where it listens.
@@ -126,11 +154,11 @@ const reach = async (target: Target, access: StoreAccess): Promise<Pick<Connecti
 export const connect = async <T>(
   target: Target,
   work: (connection: Connection) => Promise<T>,
-  access: StoreAccess = 'work',
+  local: LocalAccess,
 ): Promise<T> => {
-  const { transport, local } = await reach(target, access);
+  const { transport, local: isLocal } = await reach(target, local);
   try {
-    return await work({ client: createClient(transport), transport, local });
+    return await work({ client: createClient(transport), transport, local: isLocal });
   } finally {
     await transport.close();
   }

@@ -14,6 +14,7 @@ import {
   toNumber,
 } from './command-host.ts';
 import { readBody } from './files/read-body.ts';
+import { placedInputFault } from './input-faults.ts';
 import type { Terminal } from './output/terminal.ts';
 
 /** The members of a JSON schema that decide how an option looks, and which words it takes. */
@@ -188,8 +189,9 @@ const generate = (parent: Command, host: CommandHost, name: string, id: string, 
     host.act(async (session, invocation) => {
       const params = Object.fromEntries(parameters.map((parameter, index) => [parameter, invocation.args[index]]));
       const own = valuesOf('body', options, invocation);
-      const body = await bodyOf(operation, params, own, invocation.options['file'], session.terminal);
-      return session.connected(async ({ transport }) => {
+      const file = invocation.options['file'] as string | undefined;
+      const body = await bodyOf(operation, params, own, file, session.terminal);
+      const call = session.connected(async ({ transport }) => {
         const reply = await callOperation(transport, id, operation, {
           params,
           query: { ...operation.cli?.query, ...valuesOf('query', options, invocation) },
@@ -204,6 +206,10 @@ const generate = (parent: Command, host: CommandHost, name: string, id: string, 
         await session.print(reply.body, operation.cli?.columns);
         if (reply.body === undefined && !session.globals.json) session.terminal.note(doneLine(operation, params));
         return exitCodeOf(operation, reply.body);
+      });
+      return call.catch(async (error: unknown) => {
+        const flags = new Map(options.map(({ member, option }) => [member, option.long ?? option.flags]));
+        throw await placedInputFault(error, { options: flags, file, takesFile: operation.body !== undefined }, session);
       });
     }),
   );

@@ -11,6 +11,7 @@ import { connect } from './connect.ts';
 import { addGeneratedCommands } from './generate.ts';
 import { reportError } from './output/error-report.ts';
 import { printReply } from './output/print-reply.ts';
+import { notePlain } from './output/store-note.ts';
 import { OutputClosedError, openTerminal } from './output/terminal.ts';
 import type { GlobalOptions, Session } from './session.ts';
 
@@ -24,11 +25,12 @@ const openSession = (globals: GlobalOptions): Session => {
   const variables = environment();
   const terminal = openTerminal({ color: globals.color, environment: variables });
   const target = { globals, environment: variables, cwd: process.cwd() };
+  const note = (text: string): void => notePlain({ terminal, globals }, text);
   return {
     ...target,
     terminal,
     print: (body, shown) => printReply(terminal, globals.json, body, shown),
-    connected: (work, access) => connect(target, work, access),
+    connected: (work, access = 'work') => connect(target, work, { access, note }),
   };
 };
 

@@ -1,4 +1,5 @@
 import { AcpError } from '../contract/errors.ts';
+import { parseForeignJson } from '../core/documents/foreign-json.ts';
 import type { ReplyPart, TaskReading } from '../providers/a2a/task-reading.ts';
 import type { OutboundHttp } from '../providers/http/outbound.ts';
 
@@ -52,7 +53,7 @@ const clientOf = async (document: unknown, cardUrl: URL, authorization: string |
 
 const parsed = (text: string, origin: string): unknown => {
   try {
-    return JSON.parse(text);
+    return parseForeignJson(text);
   } catch (cause) {
     throw new AcpError('remote-agent-failed', `What ${origin} answers is no JSON.`, {
       cause,

@@ -20,8 +20,11 @@ export interface Connection {
   readonly local: boolean;
 }
 
-/** What happens to a store that the command has to open itself: a preview writes nothing, and makes none. */
-export type StoreAccess = 'work' | 'preview';
+/**
+ * What happens to a store that the command has to open itself. A preview writes nothing and makes none; a check does the
+ * same, and works without any store, since its findings are about files.
+ */
+export type StoreAccess = 'work' | 'preview' | 'check';
 
 /** What a command works with. */
 export interface Session {

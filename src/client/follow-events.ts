@@ -27,6 +27,7 @@ const passing: ReadonlySet<ErrorCode> = new Set([
   'migrating',
   'store-unavailable',
   'rate-limited',
+  'too-many-streams',
 ]);
 
 /** True for failures after which the same call may well succeed. */

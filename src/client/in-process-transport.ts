@@ -1,5 +1,6 @@
 import { randomUUID } from 'node:crypto';
 import { AcpError, toProblem } from '../contract/errors.ts';
+import { openAiStatus } from '../contract/openai-error.ts';
 import { type FileSource, type Frame, type FrameSource, type UploadedFile, wholeBody } from '../contract/operation.ts';
 import { ProblemError } from './problem.ts';
 import { operationPath, type Transport, type TransportCall, type TransportReply, textEntries } from './transport.ts';
@@ -161,7 +162,9 @@ export const inProcessTransport = <Entry extends LocalEntry, Caller>(
         if (call.signal?.aborted === true) throw call.signal.reason;
         const error =
           cause instanceof AcpError ? cause : new AcpError('internal', 'The service failed unexpectedly.', { cause });
-        throw new ProblemError(error.code, toProblem(error, path, requestId), error.details, error);
+        const problem = toProblem(error, path, requestId);
+        const status = call.operation.envelope === 'OpenAi' ? openAiStatus(error.code) : error.status;
+        throw new ProblemError(error.code, { ...problem, status }, error.details, error);
       }
     },
     close,

@@ -9,7 +9,8 @@ const entry = (status: number, title: string, exit: number): ErrorEntry => ({ st
 
 /**
  * Every error of the service: code → HTTP status, title, CLI exit code.
- * Exit codes: 2 bad input, 3 credential or authority, 4 not found, 5 conflict, 6 limit, 7 provider or tool, 8 unavailable, 9 not in this build.
+ * Exit codes: 2 bad input, 3 credential or authority, 4 not found, 5 conflict, 6 limit, 7 provider or tool, 8 unavailable, 9 not in this build,
+ * 12 no store. 10 and 11 are results of commands.
  */
 export const errorTable = {
   'validation-failed': entry(400, 'The request is not valid', 2),
@@ -124,6 +125,7 @@ export const errorTable = {
   'idempotency-key-reused': entry(422, 'The idempotency key belongs to another request', 2),
   'quota-exceeded': entry(429, 'Quota exceeded', 6),
   'rate-limited': entry(429, 'Too many requests', 6),
+  'too-many-streams': entry(429, 'Too many streams are open', 6),
   'trigger-rate-limited': entry(429, 'Too many calls of the trigger', 6),
   'headers-too-large': entry(431, 'The headers are too large', 2),
   internal: entry(500, 'Internal error', 1),
@@ -153,6 +155,7 @@ export const errorTable = {
   'identity-unavailable': entry(503, 'The caller cannot be identified now', 8),
   migrating: entry(503, 'The store is not migrated', 8),
   'cannot-connect': entry(503, 'The service cannot be reached', 8),
+  'store-missing': entry(503, 'There is no store', 12),
 } as const satisfies Record<string, ErrorEntry>;
 
 export type ErrorCode = keyof typeof errorTable;
@@ -219,6 +222,10 @@ export class AcpError extends Error {
 /** What is wrong with one member of a request; the message follows its path. */
 export const invalidField = (path: string, message: string, code: ErrorCode = 'validation-failed'): AcpError =>
   new AcpError(code, `${path} ${message}.`, { details: { errors: [{ path, message }] } });
+
+/** Whether an error is how a run failed: the end of the run has its line in the log, and no other line need say it. */
+export const isRunFailure = (error: unknown): boolean =>
+  error instanceof AcpError && error.details.runId !== undefined && error.details.errorType !== undefined;
 
 /** Problem details (RFC 9457) with the service's extensions. */
 export interface Problem extends ErrorDetails {

@@ -17,9 +17,13 @@ const ownNames: Readonly<Partial<Record<ErrorCode, string>>> = {
 
 const openAiCode = (code: ErrorCode): string => ownNames[code] ?? code.replaceAll('-', '_');
 
+/** The status of an error here. Clients of this API recognize the rate limit of a provider by its status alone. */
+export const openAiStatus = (code: ErrorCode): number =>
+  code === 'provider-rate-limited' ? 429 : errorTable[code].status;
+
 const typeOf = (code: ErrorCode): string => {
   if (code === 'quota-exceeded') return 'insufficient_quota';
-  const { status } = errorTable[code];
+  const status = openAiStatus(code);
   if (status === 401) return 'authentication_error';
   if (status === 403) return 'permission_error';
   if (status === 429) return 'rate_limit_error';
@@ -58,7 +62,8 @@ export const toOpenAiError = (error: AcpError): OpenAiError => {
  * What keeps the clients of this API from sending again what would fail again or has begun already: they repeat 408, 409,
  * 429 and all failures of a server by themselves.
  */
-export const openAiRetryHeaders = ({ code, status, details }: AcpError): Record<string, string> => {
+export const openAiRetryHeaders = ({ code, details }: AcpError): Record<string, string> => {
+  const status = openAiStatus(code);
   const isFinal =
     details.runId !== undefined || code === 'quota-exceeded' || (status === 409 && code !== 'session-busy');
   const waits = status === 429 || status === 503;

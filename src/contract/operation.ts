@@ -67,6 +67,8 @@ export interface Operation {
    * segment are, with `Otlp` those at its own path.
    */
   readonly envelope?: 'OpenAi' | 'Otlp';
+  /** Optional properties of the body that are null count as absent, unless their schemas take null: many programs send them so. */
+  readonly nullIsAbsent?: true;
 }
 
 export interface OperationAudit {

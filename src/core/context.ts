@@ -63,6 +63,11 @@ export interface CallContext {
   readonly audit?: OperationAudit | undefined;
   /** Of an operation that declares idempotency; null: the request has no key. */
   readonly once?: AnswerOnce | null | undefined;
+  /**
+   * Counts the answer as an open stream of its caller. Asked before work that a refusal would leave without a reader; every
+   * other stream is counted when its handler has returned. Throws `too-many-streams`.
+   */
+  readonly openStream?: (() => void) | undefined;
   /** Of an operation whose handler reads the body. */
   readonly readBody?: UnreadCall['readBody'] | undefined;
 }

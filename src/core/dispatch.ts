@@ -13,7 +13,13 @@ import { createCallerChecks } from './caller/caller-checks.ts';
 import type { AskingCaller, IncomingCall, RequiredAuthority } from './caller/incoming-call.ts';
 import type { CallContext, Caller, UnreadCall } from './context.ts';
 import { type AnswerOnce, type Idempotency, idempotencyHeader } from './idempotency.ts';
-import { type CheckedInput, checkInput, compileInputCheckers, type InputCheckers } from './operation-input.ts';
+import {
+  type BodyErrors,
+  type CheckedInput,
+  checkInput,
+  compileInputCheckers,
+  type InputCheckers,
+} from './operation-input.ts';
 import { type CallMetrics, createCallMetrics } from './telemetry/call-metrics.ts';
 import { noTelemetry } from './telemetry/telemetry.ts';
 
@@ -46,6 +52,8 @@ export interface DispatchPorts {
   /** Needed where an operation declares it. */
   readonly idempotency: Idempotency;
   readonly metrics: CallMetrics;
+  /** By operation. */
+  readonly bodyErrors?: Readonly<Record<string, BodyErrors>>;
 }
 
 export interface Dispatch {
@@ -114,6 +122,7 @@ export const createDispatch = (
     assertReady = () => undefined,
     idempotency = noAnswersKept,
     metrics = createCallMetrics(noTelemetry(), null),
+    bodyErrors = {},
   }: Partial<DispatchPorts> = {},
 ): Dispatch => {
   const entries = operationEntries(table);
@@ -153,17 +162,19 @@ export const createDispatch = (
         const answers = answering.get(entry);
         if (answers === undefined) throw new Error(`Operation ${entry.id} is not part of this table.`);
         answers.checkers ??= compileInputCheckers(operation);
-        const input = checkInput(answers.checkers, received);
+        const input = checkInput(answers.checkers, received, bodyErrors[entry.id]);
         if (operation.raised !== undefined) requireRaised(principal, operation.raised, input.body);
         if (operation.upload !== undefined) input.file = await fileOf(incoming);
         const once = operation.idempotency === true ? onceFor(incoming, tenantId, rawBody, input) : null;
         const { requestId, signal, method, path, trace } = incoming;
         const { receivedAt } = received;
         const { audit } = operation;
-        return await answers.handler(
-          { requestId, tenantId, principal, signal, rawBody, method, path, trace, receivedAt, audit, once, readBody },
-          input,
-        );
+        const openStream = (): void => incoming.openStream?.({ principal, tenantId });
+        const call = { requestId, tenantId, principal, signal, rawBody, method, path, trace, receivedAt };
+        const reply = await answers.handler({ ...call, audit, once, openStream, readBody }, input);
+        // Nothing of it has begun before somebody subscribes to it.
+        if ('stream' in reply) openStream();
+        return reply;
       } catch (error) {
         metrics.refused(error);
         throw error;

@@ -69,7 +69,7 @@ export const leftovers = {
   runs: { ownerOnly: true, otherwise: 'closed when their process gives no sign of life' },
   jobs: { ownerOnly: true, otherwise: 'taken when their lease has lapsed' },
   quotaHolds: { ownerOnly: true, otherwise: 'they go with the end of their runs, or 20 s after their process' },
-  sessionLocks: { ownerOnly: true, otherwise: 'they lapse after a minute' },
+  sessionLocks: { ownerOnly: true, otherwise: 'they lapse after 14 s' },
   heartbeats: { ownerOnly: false, otherwise: 'those of runs that have ended are nobody’s' },
   idempotencyMarks: { ownerOnly: true, otherwise: 'they lapse after a minute' },
   serviceLeases: { ownerOnly: true, otherwise: 'they lapse after their duration' },

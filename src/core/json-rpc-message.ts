@@ -41,7 +41,12 @@ const rpcMessage = (value: unknown): RpcMessage => {
   if (Array.isArray(value))
     return invalid(null, rpcCodes.invalidRequest, 'Batches are not served: send one message.', false);
   if (!isObject(value)) return invalid(null, rpcCodes.invalidRequest, 'A message is an object.', false);
-  const { jsonrpc, id, method, params = {} } = value;
+  const { jsonrpc, method: named } = value;
+  // Programs that send every property send null for those that a message does not have.
+  const method = named ?? undefined;
+  const params = value['params'] ?? {};
+  const isNotification = typeof method === 'string' && method.startsWith('notifications/');
+  const id = isNotification ? (value['id'] ?? undefined) : value['id'];
   if (jsonrpc !== '2.0') return invalid(id, rpcCodes.invalidRequest, 'jsonrpc must be "2.0".');
   if (method === undefined && isId(id) && ('result' in value || 'error' in value)) return { kind: 'answer' };
   if (typeof method !== 'string' || method === '')

@@ -1,4 +1,5 @@
 import { type DestinationStream, pino } from 'pino';
+import { createErrorSerializer } from './error-line.ts';
 
 export type LogLevel = 'trace' | 'debug' | 'info' | 'warn' | 'error';
 
@@ -23,18 +24,21 @@ const withoutReserved = (fields: Record<string, unknown>): Record<string, unknow
 };
 
 /** One JSON object per line with `time`, `level` and `message`; foreign errors go in as `error`. */
-export const createLogger = (level: LogLevel, destination?: DestinationStream): Logger =>
-  pino(
+export const createLogger = (level: LogLevel, destination?: DestinationStream): Logger => {
+  const serialize = createErrorSerializer();
+  return pino(
     {
       level,
       base: null,
       messageKey: 'message',
       errorKey: 'error',
+      serializers: { error: serialize, err: serialize },
       timestamp: () => `,"time":"${new Date().toISOString()}"`,
       formatters: { level: (label) => ({ level: label }), log: withoutReserved },
     },
     destination ?? pino.destination({ dest: 1, sync: true }),
   );
+};
 
 export const silentLogger: Logger = {
   debug: () => undefined,

@@ -12,6 +12,9 @@ export interface CheckedInput extends Record<Part, unknown> {
   file: UploadedFile | undefined;
 }
 
+/** What is wrong with a body that the rules of a feature look at and its schema does not: reported with what does not fit the schema. */
+export type BodyErrors = (body: unknown) => readonly FieldError[];
+
 export type InputCheckers = Readonly<Partial<Record<Part, Checker>>>;
 
 /** A body that may be left out, as its schema says. */
@@ -24,29 +27,36 @@ export const compileInputCheckers = (operation: Operation): InputCheckers => {
   const checkers: Partial<Record<Part, Checker>> = {};
   for (const part of parts) {
     const schema = operation[part];
-    if (schema !== undefined) checkers[part] = orNothing(schema, compileChecker(schema, part !== 'body'));
+    if (schema === undefined) continue;
+    const nullIsAbsent = part === 'body' && operation.nullIsAbsent === true;
+    checkers[part] = orNothing(schema, compileChecker(schema, { fromText: part !== 'body', nullIsAbsent }));
   }
   return checkers;
 };
 
-const checkPart = (part: Part, checker: Checker, value: unknown): unknown => {
+const checkPart = (part: Part, checker: Checker, value: unknown, others: BodyErrors = () => []): unknown => {
   const normalized = checker.normalize(value);
   if (checker.check(normalized)) return normalized;
-  const errors: readonly FieldError[] = checker.errors(normalized);
+  const errors: readonly FieldError[] = [...checker.errors(normalized), ...others(normalized)];
   const where = part === 'body' ? 'body' : part === 'params' ? 'path' : part === 'query' ? 'query' : 'headers';
   const first = errors[0];
   const detail =
-    first === undefined || first.path === '' ? `The ${where} is not valid.` : `${first.path} ${first.message}.`;
+    first === undefined || first.path === ''
+      ? `The ${where} is not valid.`
+      : `${first.path} ${first.message}${first.message.endsWith('?') ? '' : '.'}`;
   throw new AcpError('validation-failed', detail, { details: { errors } });
 };
 
 /** Throws `validation-failed` for the first part that does not fit; the body is parsed after the others. */
-export const checkInput = (checkers: InputCheckers, received: ReceivedInput): CheckedInput => {
+export const checkInput = (checkers: InputCheckers, received: ReceivedInput, bodyErrors?: BodyErrors): CheckedInput => {
   const input: CheckedInput = { params: {}, query: {}, headers: {}, body: undefined, file: undefined };
   for (const part of parts) {
     const checker = checkers[part];
     if (checker !== undefined)
-      input[part] = checkPart(part, checker, part === 'body' ? received.body() : received[part]);
+      input[part] =
+        part === 'body'
+          ? checkPart(part, checker, received.body(), bodyErrors)
+          : checkPart(part, checker, received[part]);
   }
   return input;
 };

@@ -11,6 +11,8 @@ import {
   tenantPattern,
 } from '../contract/schema.ts';
 import { createErrorSamples } from './error-samples.ts';
+import { nearestName } from './nearest-name.ts';
+import { nullsAsAbsent } from './null-members.ts';
 import { lengthsOf, mostErrors } from './schema-lengths.ts';
 import { type RawError, unionErrors } from './union-errors.ts';
 
@@ -28,6 +30,11 @@ interface SchemaShape {
 }
 
 type Normalize = (value: unknown) => unknown;
+
+export interface CheckerOptions {
+  readonly fromText?: boolean;
+  readonly nullIsAbsent?: boolean;
+}
 
 const allows = (schema: SchemaShape, type: string): boolean =>
   schema.type === type || (Array.isArray(schema.type) && schema.type.includes(type));
@@ -107,14 +114,19 @@ const unnamedMembers = '/additionalProperties';
 const join = (path: string, name: string): string => (path === '' ? name : `${path}.${name}`);
 
 /** Why a member may not be there: a map has any whose names match a pattern. `schemaPath` leads to the schema of its object. */
-const unknownMember = (schema: TSchema, schemaPath: string): string => {
+const unknownMember = (schema: TSchema, schemaPath: string, member: string): string => {
   let part: unknown = schema;
   for (const name of schemaPath.split('/').slice(1))
     part = isRecord(part) || Array.isArray(part) ? (part as Record<string, unknown>)[unescaped(name)] : undefined;
   const patterns = isRecord(part) && isRecord(part['patternProperties']) ? Object.keys(part['patternProperties']) : [];
   const names = patterns.length === 1 ? patternMessages[String(patterns[0])] : undefined;
-  return names === undefined ? 'is not a known field' : `is not an allowed name: it ${names}`;
+  if (names !== undefined) return `is not an allowed name: it ${names}`;
+  const known = isRecord(part) && isRecord(part['properties']) ? Object.keys(part['properties']) : [];
+  const nearest = nearestName(member, known);
+  return nearest === null ? 'is not a known field' : `is not a known field; did you mean ${nearest}?`;
 };
+
+const lastName = ({ instancePath }: RawError): string => unescaped(instancePath.split('/').at(-1) ?? '');
 
 const fieldErrors = (error: RawError, schema: TSchema): FieldError[] => {
   const path = memberPath(error.instancePath);
@@ -122,7 +134,7 @@ const fieldErrors = (error: RawError, schema: TSchema): FieldError[] => {
   if (error.keyword === 'additionalProperties' && Array.isArray(params['additionalProperties']))
     return params['additionalProperties'].map((name) => ({
       path: join(path, String(name)),
-      message: unknownMember(schema, error.schemaPath),
+      message: unknownMember(schema, error.schemaPath, String(name)),
     }));
   if (error.keyword === 'required' && Array.isArray(params['requiredProperties']))
     return params['requiredProperties'].map((name) => ({ path: join(path, String(name)), message: 'is required' }));
@@ -134,19 +146,22 @@ const fieldErrors = (error: RawError, schema: TSchema): FieldError[] => {
   // Where eight members are unknown, the library has no room left for the error that names them all.
   if (error.keyword === 'boolean')
     return error.schemaPath.endsWith(unnamedMembers)
-      ? [{ path, message: unknownMember(schema, error.schemaPath.slice(0, -unnamedMembers.length)) }]
+      ? [{ path, message: unknownMember(schema, error.schemaPath.slice(0, -unnamedMembers.length), lastName(error)) }]
       : [];
   return [{ path, message: error.message }];
 };
 
 /**
- * Compiles a schema once. `fromText`: the values come from a path, query or header, where numbers are text.
+ * Compiles a schema once. `fromText`: the values come from a path, query or header, where numbers are text. `nullIsAbsent`: an
+ * optional property that is null counts as absent, unless its schema takes null.
  * At most eight errors are listed: enough to mend a request, bounded for a hostile one. What is longer than it may be is
  * refused for that alone, before any element of it is looked at.
  */
-export const compileChecker = (schema: TSchema, fromText = false) => {
+export const compileChecker = (schema: TSchema, { fromText = false, nullIsAbsent = false }: CheckerOptions = {}) => {
   const compiled = Compile(schema);
-  const normalize: Normalize = normalizer(schema as SchemaShape, fromText) ?? ((value) => value);
+  const canonical: Normalize = normalizer(schema as SchemaShape, fromText) ?? ((value) => value);
+  const withoutNulls = nullIsAbsent ? nullsAsAbsent(schema) : null;
+  const normalize: Normalize = withoutNulls === null ? canonical : (value) => canonical(withoutNulls(value));
   const lengths = lengthsOf(schema as SchemaShape);
   let sampled: ReturnType<typeof createErrorSamples> | undefined;
   const tooLong = (value: unknown): readonly FieldError[] => {

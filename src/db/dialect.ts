@@ -85,6 +85,10 @@ export interface SqlDialect {
   readonly readsJsonText: boolean;
   /** The condition that a member of the object in a column, which holds JSON as text, is one of any number of texts. */
   jsonMemberIn(column: string, member: string, texts: readonly string[]): RawBuilder<boolean>;
+  /** The elements of the list in a column, which holds JSON as text, as rows with one column `value`; joined to those of the column. */
+  jsonElements(column: string): RawBuilder<{ value: unknown }>;
+  /** A member of such an element. */
+  jsonMember(element: string, member: string, type: 'text' | 'bigint'): RawBuilder<unknown>;
   /**
    * Runs the units in one transaction, each all or nothing: a failed unit leaves no trace and does not stop the others.
    * Rejects only when the transaction itself fails; then no unit was written. Units that are written without telling them
@@ -156,8 +160,6 @@ export interface SqlDialect {
   withMigrationLock<T>(work: () => Promise<T>): Promise<T>;
   /** Columns in the order of their names; empty where there is no such table. */
   columnsOf(db: Kysely<Tables>, table: keyof Tables): Promise<readonly StoredColumn[]>;
-  /** Whether a text may hold U+0000. */
-  readonly storesNul: boolean;
   /** Schema as text, for the golden comparison. */
   describeSchema(db: Kysely<Tables>): Promise<string>;
   /** Deletes at most `limit` rows that match, oldest key first; returns how many. */

@@ -108,8 +108,8 @@ export const storeStatus = async (
   }));
 };
 
-/** A server that cannot be reached throws. */
-const isThere = async (options: StoreOptions): Promise<boolean> =>
+/** Whether there is a store, of whatever version. Makes no file; a server that cannot be reached throws. */
+export const isThere = async (options: StoreOptions): Promise<boolean> =>
   storePlace(options).provider === 'Postgres' ? hasStore(options) : existsSync(storeFile(options));
 
 /** Of a store that is not there: all. */

@@ -15,7 +15,7 @@ const reasons = {
 /** Nothing is where a store is looked for. */
 export class NoStoreError extends AcpError {
   constructor(where: string) {
-    super('store-unavailable', `There is no store at ${where}.`);
+    super('store-missing', `There is no store at ${where}.`);
   }
 }
 

@@ -60,6 +60,8 @@ export interface RunRow {
   remote_task: string | null;
   /** When its version of its agent was saved; 0: an agent of code. Null: not known. */
   agent_saved_at: number | null;
+  /** StoredShare[] as JSON: what each of its models used; null: all of it is of the one that the row names. */
+  model_shares: string | null;
 }
 
 export interface RunEventRow {

@@ -18,6 +18,7 @@ import {
   type TurnResume,
 } from './context/index.ts';
 import { type Pause, type TreeBudget, type TreeLimits, type UnrecordedCount, WaitClock } from './control/index.ts';
+import { ModelShares } from './model-shares.ts';
 import { addCosts, type CostMicros } from './pricing.ts';
 import type {
   ExecutedKind,
@@ -53,6 +54,8 @@ export interface RunJob {
   readonly begun: Statement | null;
   /** Ends the job with a run that has done its part; null: its worker does. */
   readonly completed: (() => Statement) | null;
+  /** Set for a run that continues a decided one: the session's next run can answer its client-side calls. */
+  readonly continuesApproval?: true;
 }
 
 /** Everything about a run that is fixed before it starts; the launch makes it. */
@@ -192,6 +195,8 @@ export class ActiveRun {
   isFromCache = false;
   usage: ModelUsage = unreportedUsage;
   cost: CostMicros | null = null;
+  /** The same by models. */
+  readonly shares = new ModelShares();
   target: CompiledTarget;
   session: SessionTurn | null;
   modelCalls = 0;
@@ -292,8 +297,9 @@ export class ActiveRun {
     for (const child of this.children) child.stop(forChildren);
   }
 
-  /** Adds what a model call used. */
-  addUsage(usage: ModelUsage, cost: CostMicros): void {
+  /** Adds what a call of a model used. */
+  addUsage({ provider, model }: Pick<CompiledTarget, 'provider' | 'model'>, usage: ModelUsage, cost: CostMicros): void {
+    this.shares.add({ provider: provider.name, model, calls: 1, usage, cost });
     this.usage = addUsage(this.usage, usage);
     this.cost = this.cost === null ? cost : addCosts(this.cost, cost);
   }

@@ -105,13 +105,23 @@ export const costOf = (usage: ModelUsage, prices: UnitPrices): CostMicros => {
 
 const addTerm = (a: number | null, b: number | null): number | null => (a === null || b === null ? null : a + b);
 
-/** Costs of several models of one run together; the unit prices are those of the last one. */
+const samePrice = (a: number | null, b: number | null): number | null => (a === b ? a : null);
+
+/** Unit prices of calls that had different ones are none of the whole. */
+const samePrices = (a: UnitPrices, b: UnitPrices): UnitPrices => ({
+  input: samePrice(a.input, b.input),
+  output: samePrice(a.output, b.output),
+  cachedInput: samePrice(a.cachedInput, b.cachedInput),
+  source: a.source === 'Unknown' ? a.source : b.source,
+});
+
+/** Costs of several calls of one run together, with the unit prices that all of them had. */
 export const addCosts = (a: CostMicros, b: CostMicros): CostMicros => ({
   input: addTerm(a.input, b.input),
   output: addTerm(a.output, b.output),
   cachedInput: a.cachedInput === null && b.cachedInput === null ? null : (a.cachedInput ?? 0) + (b.cachedInput ?? 0),
   total: addTerm(a.total, b.total),
-  prices: b.prices,
+  prices: samePrices(a.prices, b.prices),
 });
 
 export const decimal = (amount: number | null): number | null => (amount === null ? null : amount / 1_000_000);

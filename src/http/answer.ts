@@ -1,6 +1,6 @@
 import type { ServerResponse } from 'node:http';
 import { pipeline } from 'node:stream/promises';
-import { AcpError } from '../contract/errors.ts';
+import { AcpError, isRunFailure } from '../contract/errors.ts';
 import type { FileReply, PartsReply } from '../contract/operation.ts';
 import type { ClientAddress } from '../core/caller/client-address.ts';
 import type { Logger } from '../core/logger.ts';
@@ -13,7 +13,7 @@ export interface Exchange {
   readonly raw: ServerResponse;
   readonly requestId: string;
   readonly method: string;
-  /** Path as called, with the prefix and without the query. */
+  /** Path as called, with the prefix, and without the query and a slash at its end. */
   readonly path: string;
   /** Headers that every answer of this request carries, such as those of CORS. */
   readonly headers: Readonly<Record<string, string>> | null;
@@ -149,13 +149,13 @@ export const sendParts = (exchange: Exchange, { status, parts, headers }: PartsR
 
 const bytesOf = (body: unknown): string | Uint8Array => (body instanceof Uint8Array ? body : JSON.stringify(body));
 
-const refusalHeaders = (error: AcpError): Record<string, string> => {
+const refusalHeaders = (error: AcpError, status: number): Record<string, string> => {
   const headers: Record<string, string> = {};
   const { retryAfterMs, runId } = error.details;
   if (retryAfterMs !== undefined) headers['retry-after'] = String(Math.max(0, Math.ceil(retryAfterMs / 1000)));
-  else if (error.status === 503 || error.status === 429) headers['retry-after'] = String(defaultRetryAfterSeconds);
+  else if (status === 503 || status === 429) headers['retry-after'] = String(defaultRetryAfterSeconds);
   if (runId !== undefined) headers['x-run-id'] = runId;
-  if (error.status === 401) headers['www-authenticate'] = 'Bearer';
+  if (status === 401) headers['www-authenticate'] = 'Bearer';
   return headers;
 };
 
@@ -188,8 +188,8 @@ export const sendProblem = (exchange: Exchange, error: unknown, log: Logger, fie
     error instanceof AcpError
       ? error
       : new AcpError('internal', 'The service failed. The request id is in its log.', { cause: error });
-  if (refusal.cause !== undefined || refusal.code === 'internal')
+  if (!isRunFailure(refusal) && (refusal.cause !== undefined || refusal.code === 'internal'))
     logProblem(exchange, refusal, refusal.cause ?? refusal, log);
-  const { headers, body } = (exchange.envelope ?? problemEnvelope)(refusal, exchange);
-  sendBytes(exchange, refusal.status, { ...headers, ...refusalHeaders(refusal), ...fields }, bytesOf(body));
+  const { status, headers, body } = (exchange.envelope ?? problemEnvelope)(refusal, exchange);
+  sendBytes(exchange, status, { ...headers, ...refusalHeaders(refusal, status), ...fields }, bytesOf(body));
 };

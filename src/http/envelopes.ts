@@ -1,6 +1,6 @@
 import type { ServerResponse } from 'node:http';
 import { type AcpError, toProblem } from '../contract/errors.ts';
-import { openAiRetryHeaders, toOpenAiError } from '../contract/openai-error.ts';
+import { openAiRetryHeaders, openAiStatus, toOpenAiError } from '../contract/openai-error.ts';
 import type { Operation } from '../contract/operation.ts';
 import type { OperationEntry } from '../core/dispatch.ts';
 import { encodeOtlpStatus, isProtobuf, otlpStatusOf } from './otlp-status.ts';
@@ -11,29 +11,32 @@ interface Request {
   readonly raw: Pick<ServerResponse, 'req'>;
 }
 
-/** An error as an answer: its body, which is bytes or becomes JSON, and the header fields of its kind. */
+/** An error as a response: status, header fields of its kind, and a body, which is bytes or becomes JSON. */
 export type ErrorEnvelope = (
   error: AcpError,
   request: Request,
-) => { readonly headers: Record<string, string>; readonly body: unknown };
+) => { readonly status: number; readonly headers: Record<string, string>; readonly body: unknown };
 
 /** Problem details (RFC 9457). */
 export const problemEnvelope: ErrorEnvelope = (error, { path, requestId }) => ({
+  status: error.status,
   headers: { 'content-type': 'application/problem+json' },
   body: toProblem(error, path, requestId),
 });
 
 const openAiEnvelope: ErrorEnvelope = (error) => ({
+  status: openAiStatus(error.code),
   headers: { 'content-type': 'application/json', ...openAiRetryHeaders(error) },
   body: { error: toOpenAiError(error) },
 });
 
 /** As the exporters of OpenTelemetry expect it: a `google.rpc.Status` in the encoding of the request. */
 const otlpEnvelope: ErrorEnvelope = (error, { raw }) => {
-  const status = otlpStatusOf(error);
+  const { status } = error;
+  const body = otlpStatusOf(error);
   return isProtobuf(raw.req.headers['content-type'])
-    ? { headers: { 'content-type': 'application/x-protobuf' }, body: encodeOtlpStatus(status) }
-    : { headers: { 'content-type': 'application/json' }, body: status };
+    ? { status, headers: { 'content-type': 'application/x-protobuf' }, body: encodeOtlpStatus(body) }
+    : { status, headers: { 'content-type': 'application/json' }, body };
 };
 
 const envelopes: Readonly<Record<NonNullable<Operation['envelope']>, ErrorEnvelope>> = {

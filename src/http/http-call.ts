@@ -12,6 +12,7 @@ import type { Telemetry } from '../core/telemetry/telemetry.ts';
 import type { TraceParent } from '../core/telemetry/trace-context.ts';
 import type { Exchange, HeaderFields } from './answer.ts';
 import { defaultMaxBodyBytes, readBody } from './body.ts';
+import type { OpenStreams } from './open-streams.ts';
 import { createRequestLimit, type RequestLimit } from './request-limit.ts';
 import { requestSpan } from './request-span.ts';
 import { parseQuery } from './target.ts';
@@ -198,9 +199,11 @@ export class HttpCall extends HttpCaller implements IncomingCall {
   readonly #request: FastifyRequest;
   readonly #arrivedAt: number;
   #readingSince: number;
+  readonly #openStreams: OpenStreams;
+  #isCounted = false;
 
   constructor(
-    options: CallerOptions & { readonly telemetry: Telemetry },
+    options: CallerOptions & { readonly telemetry: Telemetry; readonly openStreams: OpenStreams },
     route: Route,
     request: FastifyRequest,
     exchange: Exchange,
@@ -209,6 +212,7 @@ export class HttpCall extends HttpCaller implements IncomingCall {
     super(options, request.raw, exchange, requestSpan(options.telemetry, route.entry, options.prefix, exchange.raw));
     this.requestId = exchange.requestId;
     this.method = exchange.method;
+    this.#openStreams = options.openStreams;
     this.#route = route;
     this.#request = request;
     this.#arrivedAt = arrivedAt;
@@ -230,6 +234,15 @@ export class HttpCall extends HttpCaller implements IncomingCall {
     const receivedAt = this.#arrivedAt + performance.now() - this.#readingSince;
     if (this.#route.entry.operation.body === undefined && rawBody !== null) refuseStrayBody(rawBody);
     return new ReceivedRequest(this.#route, this.#request, rawBody, receivedAt);
+  }
+
+  openStream(caller: Caller): void {
+    const { raw } = this.exchange;
+    // The answer to a caller that has gone is never written, and says no more that it closes.
+    if (this.#isCounted || raw.closed || raw.destroyed) return;
+    const ended = this.#openStreams.open(caller);
+    this.#isCounted = true;
+    raw.once('close', ended);
   }
 
   async openFile(): Promise<UploadedFile> {

@@ -1,4 +1,5 @@
 import { type ErrorCode, errorTable } from '../contract/errors.ts';
+import { openAiStatus } from '../contract/openai-error.ts';
 import { isForEverybody, type Operation } from '../contract/operation.ts';
 import type { OperationEntry } from '../core/dispatch.ts';
 import type { JsonObject } from './openapi-schemas.ts';
@@ -24,10 +25,15 @@ const withRole: ReadonlySet<ErrorCode> = new Set(['insufficient-role', 'insuffic
 const withInput: readonly ErrorCode[] = ['validation-failed'];
 const withBody: readonly ErrorCode[] = ['malformed-json', 'payload-too-large', 'unsupported-media-type'];
 
+const withStream: readonly ErrorCode[] = ['too-many-streams'];
 const withUpload: readonly ErrorCode[] = ['multipart-malformed', 'payload-too-large', 'unsupported-media-type'];
 
-const byStatus = (codes: Iterable<ErrorCode>): ReadonlyMap<number, readonly ErrorCode[]> =>
-  Map.groupBy(codes, (code) => errorTable[code].status);
+type StatusOf = (code: ErrorCode) => number;
+
+const tableStatus: StatusOf = (code) => errorTable[code].status;
+
+const byStatus = (codes: Iterable<ErrorCode>, statusOf = tableStatus): ReadonlyMap<number, readonly ErrorCode[]> =>
+  Map.groupBy(codes, statusOf);
 
 /** Every code that an operation may answer, its own and those of the pipeline before it. */
 const problemCodes = (operation: Operation): ReadonlySet<ErrorCode> => {
@@ -38,6 +44,7 @@ const problemCodes = (operation: Operation): ReadonlySet<ErrorCode> => {
     ...((body ?? params ?? query ?? headers) ? withInput : []),
     ...(body === undefined ? [] : withBody),
     ...(upload === undefined ? [] : withUpload),
+    ...(operation.stream === undefined ? [] : withStream),
     ...operation.errors,
   ]);
 };
@@ -112,8 +119,9 @@ export const problemResponses = (
   own: ReadonlySet<number> = new Set(),
 ): Record<string, JsonObject> => {
   const { envelope = 'Problem' } = operation;
+  const statusOf = envelope === 'OpenAi' ? openAiStatus : tableStatus;
   return Object.fromEntries(
-    [...byStatus(problemCodes(operation))].map(([status, codes]) => {
+    [...byStatus(problemCodes(operation), statusOf)].map(([status, codes]) => {
       const isShared = !own.has(status) && codes.join() === shared.get(status)?.join();
       return [status, isShared ? { $ref: sharedReference(envelope, status) } : responseOf(envelope, status, codes)];
     }),

@@ -73,6 +73,9 @@ const frameSchema = (event: JsonObject): JsonObject => ({
   },
 });
 
+/** OTLP has a binary form beside JSON, in either direction. */
+const protobuf: JsonObject = { 'application/x-protobuf': { schema: { type: 'string', format: 'binary' } } };
+
 const answerType = ({ page }: Operation): string => (page === true ? 'text/html' : 'application/json');
 
 const successResponses = (operation: Operation, components: SchemaComponents): Record<string, JsonObject> => {
@@ -82,7 +85,12 @@ const successResponses = (operation: Operation, components: SchemaComponents): R
       description: STATUS_CODES[status] ?? 'Success',
       ...(schema === null ? {} : { content: { [answerType(operation)]: { schema: components.place(schema) } } }),
     };
-  if (operation.download !== undefined)
+  if (operation.envelope === 'Otlp')
+    responses['200'] = {
+      description: operation.download,
+      content: { ...protobuf, ...(responses['200']?.['content'] as JsonObject | undefined) },
+    };
+  else if (operation.download !== undefined)
     responses['200'] = {
       description: operation.download,
       headers: {
@@ -106,7 +114,7 @@ const rpcMessage: JsonObject = {
 };
 
 const otlpRequest: JsonObject = {
-  'application/x-protobuf': { schema: { type: 'string', format: 'binary' } },
+  ...protobuf,
   'application/json': {
     schema: { type: 'object', properties: { resourceSpans: { type: 'array', items: { type: 'object' } } } },
   },

@@ -43,12 +43,11 @@ const network = (address: string): string => {
 
 export const addressPartition = (address: string): string => (isIPv6(address) ? `${network(address)}::/64` : address);
 
-const callerPartition = ({ principal, tenantId }: Caller, partition: RequestLimitOptions['partition']): string => {
-  if (partition === 'Tenant') return tenantId;
-  return principal.apiKey === null
+/** Tells one caller from every other one: an API key, or a person or program of a tenant. */
+export const callerKey = ({ principal, tenantId }: Caller): string =>
+  principal.apiKey === null
     ? JSON.stringify([tenantId, principal.actor])
     : JSON.stringify(['key', principal.apiKey.id]);
-};
 
 /** Limits requests and tells of it in the fields of draft-ietf-httpapi-ratelimit-headers (09). */
 export const createRequestLimit = (options: RequestLimitOptions): RequestLimit => {
@@ -63,7 +62,12 @@ export const createRequestLimit = (options: RequestLimitOptions): RequestLimit =
   return {
     take(request, caller, signal) {
       if ((caller === null) !== (partition === 'RemoteAddress')) return undefined;
-      const name = caller === null ? addressPartition(clientAddress(request)) : callerPartition(caller, partition);
+      const name =
+        caller === null
+          ? addressPartition(clientAddress(request))
+          : partition === 'Tenant'
+            ? caller.tenantId
+            : callerKey(caller);
       const permit = limiter.acquire(name, signal);
       return permit instanceof Promise ? permit.then(fieldsOf) : fieldsOf(permit);
     },

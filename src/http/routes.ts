@@ -19,8 +19,9 @@ import { discardRest, RequestAbortedError } from './body.ts';
 import { type Cors, isPreflight } from './cors.ts';
 import type { EnvelopeOf } from './envelopes.ts';
 import { type CallerOptions, HttpCall, type HttpCaller, routeOf } from './http-call.ts';
+import type { OpenStreams } from './open-streams.ts';
 import type { StreamHub } from './streams.ts';
-import { targetPath } from './target.ts';
+import { targetPath, withoutFinalSlash } from './target.ts';
 
 export interface RouteOptions extends CallerOptions {
   readonly dispatch: Dispatch;
@@ -30,6 +31,7 @@ export interface RouteOptions extends CallerOptions {
   readonly cors: Cors | null;
   readonly clientAddress: ClientAddress | null;
   readonly streams: StreamHub;
+  readonly openStreams: OpenStreams;
   readonly envelopeOf: EnvelopeOf;
   readonly telemetry: Telemetry;
 }
@@ -63,7 +65,7 @@ export const exchangeOf = (
   reply: FastifyReply,
   { cors, clientAddress, envelopeOf }: ExchangeOptions = bareExchange,
 ): Exchange => {
-  const path = targetPath(request.raw.url ?? '/');
+  const path = withoutFinalSlash(targetPath(request.raw.url ?? '/'));
   const envelope = envelopeOf(path);
   return {
     raw: reply.raw,

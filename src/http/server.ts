@@ -15,6 +15,7 @@ import { addHealthRoutes, type HealthState } from './health.ts';
 import type { CallerOptions } from './http-call.ts';
 import { addMetricsRoute, type MetricsOptions } from './metrics.ts';
 import { type ConnectionLimits, createNodeServer, defaultConnectionLimits, type NodeServer } from './node-server.ts';
+import { createOpenStreams, type OpenStreamLimits } from './open-streams.ts';
 import { addReferenceRoutes, referencePaths } from './reference.ts';
 import { createRequestLimit, type RequestLimitOptions } from './request-limit.ts';
 import { addFallback, addOperationRoutes, exchangeOf, type RouteOptions } from './routes.ts';
@@ -45,6 +46,8 @@ export interface HttpServerOptions extends Pick<CallerOptions, 'authenticate'> {
   readonly limits?: Partial<ConnectionLimits & StreamLimits>;
   /** Null or left out: requests are not limited. */
   readonly requestLimit?: RequestLimitOptions | null;
+  /** Left out: any number of streams may be open. */
+  readonly streamLimits?: OpenStreamLimits;
 }
 
 export interface HttpServer {
@@ -55,6 +58,10 @@ export interface HttpServer {
 }
 
 const noQuery = Object.freeze({});
+const unlimitedStreams: OpenStreamLimits = {
+  maxPerCaller: Number.POSITIVE_INFINITY,
+  maxPerTenant: Number.POSITIVE_INFINITY,
+};
 
 /** What the framework refuses before a route is reached. */
 const fromFramework = (error: FastifyError): unknown => {
@@ -105,9 +112,14 @@ const createApp = (
       sendProblem(exchangeOf(request, reply, bare), error, log);
       discardRest(request.raw);
     },
+    // A slash at the end means nothing: every route answers with it as without.
     // Parameters may be as long as the request line, since their schemas say what is too long; the query is parsed
     // with the route's own rules.
-    routerOptions: { maxParamLength: limits.maxHeaderBytes, querystringParser: () => noQuery },
+    routerOptions: {
+      ignoreTrailingSlash: true,
+      maxParamLength: limits.maxHeaderBytes,
+      querystringParser: () => noQuery,
+    },
   });
   if (node === undefined) throw new Error('The framework made no server.');
   // Bodies are read after authentication, by the operation's own limit; the framework leaves them alone.
@@ -145,6 +157,7 @@ export const createHttpServer = (options: HttpServerOptions): HttpServer => {
     cors: createCors(options.allowedOrigins ?? []),
     clientAddress: options.clientAddress ?? null,
     streams: createStreamHub(limits, options.log, telemetry),
+    openStreams: createOpenStreams(options.streamLimits ?? unlimitedStreams),
     limit,
     telemetry,
   };

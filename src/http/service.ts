@@ -62,6 +62,7 @@ export const createService = async (options: Omit<AppOptions, 'mode'>): Promise<
     allowedOrigins: Host.AllowedOrigins,
     clientAddress: app.clientAddress,
     requestLimit: requestLimitOptions(Service.RateLimit, app.clientAddress),
+    streamLimits: { maxPerCaller: Service.Streams.MaxPerCaller, maxPerTenant: Service.Streams.MaxPerTenant },
   });
   return {
     ...app,

@@ -7,13 +7,17 @@ export const targetPath = (url: string): string => {
   return query === -1 ? target : target.slice(0, query);
 };
 
+/** A path without the slash at its end, which many clients send. */
+export const withoutFinalSlash = (path: string): string =>
+  path.length > 1 && path.endsWith('/') ? path.slice(0, -1) : path;
+
 /** The target with the slashes of a last parameter encoded, as the router takes it; `starts` are what stands before such ones. */
 export const oneParameter = (url: string, starts: readonly string[]): string => {
   const start = starts.find((candidate) => url.startsWith(candidate));
   if (start === undefined) return url;
   const query = url.indexOf('?');
   const end = query === -1 ? url.length : query;
-  return start + url.slice(start.length, end).replaceAll('/', '%2F') + url.slice(end);
+  return start + withoutFinalSlash(url.slice(start.length, end)).replaceAll('/', '%2F') + url.slice(end);
 };
 
 const decode = (text: string): string => {

@@ -151,6 +151,33 @@ describe('a run that waits, without a terminal', () => {
     assert.deepEqual(JSON.parse(blocked.stdout), []);
   });
 
+  test('APPR-10 APPR-30 the mailbox lists and decides what a run asked in its answer', async (t) => {
+    const folder = await approvalFolder(t);
+    await folder.serve();
+    const asked = await folder.acp(['run', 'clerk', 'both', '-s', 'a', '--json']);
+    const { runId } = JSON.parse(asked.stdout) as { runId: string };
+    type Row = { readonly id: string; readonly runId: string; readonly inBand: boolean };
+    const listed = JSON.parse((await folder.acp(['approvals', 'list', '--json'])).stdout) as Row[];
+    assert.deepEqual(
+      listed.map((row) => [row.runId, row.inBand]),
+      [
+        [runId, true],
+        [runId, true],
+      ],
+    );
+    const [second, first] = listed;
+    assert.equal((await folder.acp(['approvals', 'approve', first?.id ?? ''])).code, 0);
+    const late = await folder.acp(['run', 'clerk', '-s', 'a', '--approve', 'all']);
+    assert.equal(late.code, 5);
+    assert.match(late.stderr, /waits for a decision in the mailbox[\s\S]*acp approvals list/);
+    const rejected = await folder.acp(['approvals', 'reject', second?.id ?? '', '--reason', 'too much']);
+    const goesOn = /acp runs tail (\S+)/.exec(rejected.stderr)?.[1] ?? '';
+    const end = await folder.acp(['runs', 'tail', goesOn]);
+    assert.equal(end.code, 0, end.stderr);
+    assert.deepEqual(folder.done(), ['refund 5']);
+    assert.equal((await folder.acp(['run', 'clerk', '-s', 'a', '--approve', 'all'])).code, 2);
+  });
+
   test('runs tail of a paused run tells the request and ends with 10', async (t) => {
     const folder = await approvalFolder(t);
     const { stdout } = await folder.acp(['run', 'clerk', 'refund', '-s', 'a', '--json']);
@@ -276,5 +303,17 @@ describe('a run that waits, on a terminal', { skip: withoutTmux }, () => {
     const end = await terminal.until(/ended \d+/);
     assert.match(end, /approve {3,}acp run clerk --session a --approve all\n/);
     assert.match(end, /ended 10/);
+  });
+
+  test('APPR-30 runs tail names the mailbox once a call of the run was decided there', async (t) => {
+    const folder = await approvalFolder(t);
+    const { stdout } = await folder.acp(['run', 'clerk', 'both', '-s', 'a', '--json']);
+    const { runId } = JSON.parse(stdout) as { runId: string };
+    const [second, first] = JSON.parse((await folder.acp(['approvals', 'list', '--json'])).stdout) as { id: string }[];
+    assert.equal((await folder.acp(['approvals', 'approve', first?.id ?? ''])).code, 0);
+    const terminal = await openTerminal(t, folder.path, ['runs', 'tail', runId], size);
+    const end = await terminal.until(/ended \d+/);
+    assert.match(end, new RegExp(`approve {3,}acp approvals approve ${second?.id}\\n`));
+    assert.doesNotMatch(end, /--approve all/);
   });
 });

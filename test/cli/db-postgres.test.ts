@@ -1,5 +1,6 @@
 import assert from 'node:assert/strict';
 import { spawnSync } from 'node:child_process';
+import { rmSync } from 'node:fs';
 import { join } from 'node:path';
 import { test } from 'node:test';
 import type { Finding } from '../../src/cli/diagnosis/finding.ts';
@@ -26,8 +27,27 @@ test('commands on a store in PostgreSQL work beside the services that share it, 
   const planned = await acp('apply', '-f', 'hello.yaml', '--dry-run');
   assert.deepEqual([planned.code, /^created +Agent +hello/.test(planned.stdout)], [0, true], planned.stderr);
   const none = await acp('db', 'status');
-  assert.deepEqual([none.code, /There is no store at/.test(none.stderr)], [8, true], none.stderr);
+  assert.deepEqual([none.code, /There is no store at/.test(none.stderr)], [12, true], none.stderr);
+  const early = JSON.parse((await acp('doctor', '--json')).stdout) as Finding[];
+  const before = early.find(({ check: name }) => name === 'store');
+  assert.match(
+    `${before?.status} ${before?.message}`,
+    /^ok postgres:.* schema service \(is made at the first start\)$/,
+  );
+  const wrongFolder = createFolder(t);
+  rmSync(join(wrongFolder.path, 'service.yaml'));
+  for (const args of [
+    ['runs', 'list'],
+    ['apply', '-f', 'hello.yaml', '--dry-run'],
+  ])
+    assert.equal((await wrongFolder.acp([...args, ...there])).code, 12, 'no schema is made that nobody set up');
+  assert.equal((await acp('db', 'status')).code, 12);
   const { url } = await folder.serve(there);
+  assert.equal(
+    (await wrongFolder.acp(['runs', 'list', ...there])).code,
+    0,
+    'a store that is there is one that is meant',
+  );
   assert.equal((await acp('db', 'migrate', '--json')).stdout, '{\n  "applied": []\n}\n', 'beside a running service');
   for (const command of [
     ['agents', 'apply', '-f', 'hello.yaml'],

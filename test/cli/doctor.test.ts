@@ -1,7 +1,10 @@
 import assert from 'node:assert/strict';
-import { chmodSync } from 'node:fs';
+import { once } from 'node:events';
+import { chmodSync, rmSync } from 'node:fs';
+import { createServer, type RequestListener } from 'node:http';
+import type { AddressInfo } from 'node:net';
 import { join } from 'node:path';
-import { test } from 'node:test';
+import { type TestContext, test } from 'node:test';
 import { findIsolation } from '../../src/features/skills/script-isolation.ts';
 import { startIssuer } from '../support/issuer.ts';
 import { createFolder, type Folder } from './support.ts';
@@ -151,4 +154,80 @@ test('SEC-14 doctor asks the issuer for what the service would ask it for', asyn
     assert.match(bad.told.get('issuer') ?? '', message);
   }
   assert.equal((await doctor(folder, [])).told.has('issuer'), false);
+});
+
+/** An endpoint on this machine; its port. */
+const endpoint = async (t: TestContext, listener: RequestListener): Promise<number> => {
+  const server = createServer(listener).listen(0, '127.0.0.1');
+  t.after(() => {
+    server.closeAllConnections();
+    server.close();
+  });
+  await once(server, 'listening');
+  return (server.address() as AddressInfo).port;
+};
+
+test('doctor asks every provider for its models, each for a limited time, and says what it did not try', async (t) => {
+  const folder = createFolder(t);
+  const good = await endpoint(t, (_request, response) => response.end('{"data":[{"id":"one"},{"id":"two"}]}'));
+  const refusing = await endpoint(t, (_request, response) => response.writeHead(401).end('{"error":{"message":"no"}}'));
+  const silent = await endpoint(t, () => undefined);
+  const url = (port: number) => `http://127.0.0.1:${port}/v1`;
+  // Nothing listens at the last one: nobody uses that loopback address.
+  const settings = Object.entries({
+    ...{ good: url(good), refusing: url(refusing), silent: url(silent), dead: 'http://127.0.0.9:9/v1' },
+  }).map(([name, address]) => `Service:Providers:Compatible:${name}:Endpoint=${address}`);
+  const { code, stdout } = await folder.acp([
+    ...['doctor', '--json'],
+    ...[...settings, 'Service:Providers:Compatible:silent:Timeout=100ms'].flatMap((text) => ['--set', text]),
+  ]);
+  assert.equal(code, 1, stdout);
+  const findings = JSON.parse(stdout) as { status: string; check: string; message: string }[];
+  const providers = findings
+    .filter(({ check }) => check === 'provider')
+    .map(({ status, message }) => `${status} ${message}`);
+  const about = (name: string) => providers.find((text) => text.includes(` ${name} (`)) ?? '';
+  assert.match(about('good'), /^ok good \(compatible\): answers in \d+ ms; models listed: 2$/);
+  assert.equal(about('refusing'), 'fail refusing (compatible): it answers 401: the key is not accepted');
+  assert.equal(about('silent'), 'fail silent (compatible): it does not answer in time');
+  assert.equal(about('dead'), 'fail dead (compatible): nothing answers at its address');
+  assert.match(about('demo'), /^ok demo \(scripted\): /);
+  assert.deepEqual(
+    findings.filter(({ status }) => status === 'skip').map(({ check }) => check),
+    ['mcp', 'calls'],
+  );
+});
+
+test('doctor reports on a running service what the service says, beside it and by its address', async (t) => {
+  const folder = createFolder(t);
+  const settings = ['Host:EnableDiagnosticsEndpoint=true', 'Service:Providers:Scripted:other:File=./scripts/demo.yaml'];
+  const { url } = await folder.serve(settings.flatMap((text) => ['--set', text]));
+  const beside = await folder.acp(['doctor', '--json']);
+  assert.equal(beside.code, 0, beside.stdout);
+  const elsewhere = createFolder(t);
+  rmSync(join(elsewhere.path, 'service.yaml'));
+  const named = await elsewhere.acp(['doctor', '--json', '--url', url]);
+  assert.equal(named.code, 0, named.stdout);
+  for (const [which, { stdout }] of Object.entries({ beside, named })) {
+    const findings = JSON.parse(stdout) as { status: string; check: string; message: string }[];
+    const of = (check: string) =>
+      findings.flatMap((each) => (each.check === check ? [`${each.status} ${each.message}`] : []));
+    assert.ok(of('service')[0]?.startsWith(`ok ${url} answers: acp `), which);
+    assert.deepEqual(
+      of('provider').map((text) => text.split(':')[0]),
+      ['skip demo', 'skip other'],
+    );
+    assert.deepEqual(of('tools'), ['ok clock_now']);
+    assert.deepEqual(of('migrations').at(-1), 'ok none pending');
+    // Where it listens and whom it serves was set for the service, and not here.
+    assert.deepEqual([of('listens'), of('access'), of('egress')], [[], [], []]);
+    assert.equal(of('libraries').length, which === 'beside' ? 1 : 0);
+    assert.equal(
+      of('config').some((text) => text.startsWith('skip not tried: files, store')),
+      which === 'named',
+    );
+  }
+  const nowhere = await elsewhere.acp(['doctor', '--url', 'http://127.0.0.9:9']);
+  assert.equal(nowhere.code, 1);
+  assert.match(nowhere.stdout, /^fail {2}service {5}http:\/\/127\.0\.0\.9:9.*cannot be reached/m);
 });

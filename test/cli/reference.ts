@@ -42,6 +42,7 @@ const exitRows = (): string[] => {
     9: 'not in this build, or switched off',
     10: 'the run waits for approvals or for results of client-side tools; stderr has the commands that answer it; a replay drifted; a dry run of `apply` would change something (`--exit-code`); a policy test found something (`--fail-on-match`)',
     11: 'a replay lacks something; a policy test could not look at everything (`--fail-on-gap`)',
+    12: 'no service was named or found, and there is no store',
   };
   const codes = Object.entries(errorTable).map(([code, { exit }]) => ({ code, exit }));
   return Object.entries(meanings).map(([exit, meaning]) => {

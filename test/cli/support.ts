@@ -74,7 +74,17 @@ export interface RunOptions {
   readonly fromSources?: boolean;
   /** For how a process starts, what it does with its streams, and how it ends. */
   readonly ownProcess?: boolean;
+  /** Default: the line that names a store which the command opens itself is left out of the standard error. */
+  readonly storeNote?: boolean;
 }
+
+const storeNotes =
+  /^(?:This command (?:works on|reads) the store .* directly, not through a service\.|There is no store at .* yet: this command compares with an empty one\.)\n/m;
+
+const withoutStoreNote = (outcome: Outcome): Outcome => ({
+  ...outcome,
+  stderr: outcome.stderr.replace(storeNotes, ''),
+});
 
 const environmentIn = (cwd: string, { env = {} }: RunOptions) => ({
   PATH: process.env['PATH'] ?? '',
@@ -167,10 +177,12 @@ export const createFolder = (t: Pick<TestContext, 'after'>): Folder => {
     path,
     write,
     start,
-    acp: (args, options = {}) =>
-      needsOwnProcess(args, options)
-        ? start(args, options).done
-        : runWarm({ cwd: path, args, env: environmentIn(path, options) }),
+    async acp(args, options = {}) {
+      const outcome = needsOwnProcess(args, options)
+        ? await start(args, options).done
+        : await runWarm({ cwd: path, args, env: environmentIn(path, options) });
+      return options.storeNote === true ? outcome : withoutStoreNote(outcome);
+    },
     async serve(args = []) {
       const running = start(['serve', '--json', ...args]);
       return { url: await listeningUrl(running), running };

@@ -77,7 +77,9 @@ describe('on a terminal', { skip: noTerminal }, () => {
     const folder = createFolder(t);
     await withAgent(folder);
     const piped = (await folder.acp(['agents', 'get', 'sly', '--yaml'])).stdout;
-    const shown = await onTerminal(folder, ['agents', 'get', 'sly', '--yaml']);
+    const all = await onTerminal(folder, ['agents', 'get', 'sly', '--yaml']);
+    // The line of the standard error that names the store comes first.
+    const shown = all.replace(/^This command works on the store .*\n/, '');
     assert.doesNotMatch(shown, /(?!\n)[\p{Cc}\p{Bidi_Control}\u{e0041}]/u);
     assert.deepEqual(parse(shown), parse(piped));
     assert.equal(parse(shown).displayName, hostile);

@@ -233,3 +233,84 @@ describe('a dry run writes nothing at all', () => {
     assert.deepEqual(contents(folder.path), before);
   });
 });
+
+describe('documents that a command is not for, and those with several mistakes', () => {
+  const agentFile = 'name: one\nmodle: { provider: demo, model: m }\ninstrctions: Hi\n';
+  const others = [
+    'kind: Agnet\nname: two\nmodel: { provider: demo, model: m }\n',
+    'kind: Skill\nname: greet\ndescription: Greets.\ninstructions: Hi\n',
+    'kind: agent\nname: good\nmodel: { provider: demo, model: m }\n',
+  ].join('---\n');
+  const kinds = /must be one of EgressPolicy, Skill, .*RetentionPolicy; did you mean (Agent|Skill)\?/;
+
+  test('AGENT-11 every mistake of an agent has its file and line, and a wrong member its nearest name', async (t) => {
+    const folder = createFolder(t);
+    folder.write('d/one.yaml', agentFile);
+    const wanted = [
+      'error: d/one.yaml:1: model: is required',
+      'error: d/one.yaml:2: modle: "modle" is not a known field. Did you mean model?',
+      'error: d/one.yaml:3: instrctions: "instrctions" is not a known field. Did you mean instructions?',
+    ];
+    for (const args of [['agents', 'validate'], ['agents', 'apply'], ['apply', '--dry-run'], ['apply']]) {
+      const { code, stderr } = await folder.acp([...args, '-f', 'd']);
+      assert.equal(code, 2, args.join(' '));
+      for (const line of wanted) assert.ok(stderr.includes(line), `${args.join(' ')}: ${line} in\n${stderr}`);
+    }
+  });
+
+  test('agents validate and agents apply say of which kind a document is, and go on with the agents', async (t) => {
+    const folder = createFolder(t);
+    folder.write('d/others.yaml', others);
+    for (const [command, done] of [
+      ['validate', 'valid '],
+      ['apply', 'created'],
+    ] as const) {
+      const { code, stdout, stderr } = await folder.acp(['agents', command, '-f', 'd']);
+      assert.equal(code, 2, stderr);
+      assert.match(stderr, /d\/others\.yaml:1: kind: must be one of /);
+      assert.match(stderr, kinds);
+      assert.match(stderr, /d\/others\.yaml:5: kind: is Skill, and this command is for agents; `acp apply`/);
+      assert.doesNotMatch(stderr, /is required/);
+      assert.ok(stdout.includes(`${done}  `) && /good/.test(stdout), stdout);
+    }
+    const applied = await folder.acp(['apply', '-f', 'd']);
+    assert.match(applied.stderr, kinds);
+  });
+
+  test('skills apply gives the line of every mistake, and takes no document of another kind for a skill', async (t) => {
+    const folder = createFolder(t);
+    folder.write('skill.yaml', 'kind: Skill\nname: greet\ndescripton: x\ninstructions: 3\n');
+    const wrong = await folder.acp(['skills', 'apply', 'skill.yaml']);
+    assert.equal(wrong.code, 2);
+    for (const line of [
+      'description (line 1): is required',
+      'descripton (line 3): is not a known field; did you mean description?',
+      'instructions (line 4): must be string',
+    ])
+      assert.ok(wrong.stderr.includes(line), wrong.stderr);
+    folder.write('others.yaml', 'kind: Agent\nname: a\n---\nkind: Skil\nname: b\n');
+    const other = await folder.acp(['skills', 'apply', 'others.yaml']);
+    assert.equal(other.code, 2);
+    assert.match(other.stderr, /others\.yaml:1: kind is Agent, and this command is for skills/);
+    assert.match(other.stderr, /others\.yaml:4: kind must be one of .*did you mean Skill\?/);
+  });
+
+  test('a generated command names the option of a missing member, or file and line of a wrong one', async (t) => {
+    const folder = createFolder(t);
+    const missing = await folder.acp(['runs', 'score', '00000000-0000-4000-8000-000000000000', '--name', 'x']);
+    assert.equal(missing.code, 2);
+    assert.match(missing.stderr, /kind is required/);
+    assert.match(missing.stderr, /hint: kind is --kind; or a member of the file of -f\.\n/);
+    folder.write('schedule.yaml', 'handlerKey: acp.agent-batch\ntargetname: hello\n');
+    const inFile = await folder.acp(['schedules', 'save', 'nightly', '-f', 'schedule.yaml']);
+    assert.equal(inFile.code, 2);
+    assert.match(inFile.stderr, /schedule\.yaml:1: targetName: is required/);
+    assert.match(inFile.stderr, /schedule\.yaml:2: targetname: is not a known field; did you mean targetName\?/);
+    const asJson = await folder.acp(['schedules', 'save', 'nightly', '-f', 'schedule.yaml', '--json']);
+    const { errors } = JSON.parse(asJson.stderr) as { errors: { path: string }[] };
+    assert.deepEqual(
+      errors.map(({ path }) => path),
+      ['targetName', 'targetname'],
+    );
+  });
+});

@@ -114,7 +114,8 @@ rule(
     assert.deepEqual({ requestId, toolCallId, toolName, arguments: args, presentation }, asked);
     assert.deepEqual(log.at(-1)?.data.approvals, reply.approvals);
     assert.equal((await recordOf(api, reply.runId)).status, 'AwaitingApproval');
-    assert.deepEqual(await pending(api, here.agent), []);
+    const [row, ...more] = await pending(api, here.agent);
+    assert.deepEqual([row?.requestId, row?.inBand, more], [asked.requestId, true, []]);
     // TOOL-35 is proved below: the client's call is not asked for here.
     assert.deepEqual(reply.clientToolCalls, []);
   },
@@ -194,12 +195,35 @@ rule('APPR-10 APPR-14', 'a streaming run asks and is answered in its stream', as
   const first = await api.frames('POST', path, { message: 'call guarded {"amount":5}', sessionId: here.sessionId });
   const last = first.at(-1);
   assert.equal(last?.event, 'run.awaiting-approval');
-  assert.deepEqual(await pending(api, here.agent), []);
+  const [row] = await pending(api, here.agent);
+  assert.deepEqual([row?.requestId, row?.inBand], [last?.data.approvals[0].requestId, true]);
   const approvals = last?.data.approvals.map(({ requestId }: Body) => yes(requestId));
   const second = await api.frames('POST', path, { approvals, sessionId: here.sessionId });
   assert.equal(second.at(-1)?.event, 'run.completed');
   assert.deepEqual(second.find(({ event }) => event === 'tool.invoked')?.data.result, 'paid 5');
+  const { status, continuationRunId } = await show(api, row ?? {});
+  assert.deepEqual([status, continuationRunId], ['Approved', second[0]?.data.runId]);
+  assert.deepEqual(await pending(api, here.agent), []);
+  assertProblem(await decide(api, row ?? {}, false), 409, 'approval-already-decided');
 });
+
+rule(
+  'APPR-10 APPR-30 APPR-31',
+  'the mailbox decides what a run asked in its answer, and then all of it',
+  async (api) => {
+    const here = await world(api);
+    const { approvals } = await paused(api, here, 'call guards');
+    const all = approvals.map(({ requestId }: Body) => yes(requestId));
+    const [second, first] = await pending(api, here.agent);
+    assert.equal((await decide(api, first ?? {}, true)).body.continuationRunId, null);
+    for (const body of [{ approvals: all }, { approvals: [yes('unknown')] }, { message: 'Hi' }])
+      assertProblem(await next(api, here, body), 409, 'approval-pending');
+    const { continuationRunId } = (await decide(api, second ?? {}, false)).body;
+    assert.equal((await logOf(api, continuationRunId)).at(-1)?.event, 'run.completed');
+    assert.equal((await executed(api, continuationRunId)).length, 1);
+    assertProblem(await next(api, here, { approvals: all }), 409, 'approval-already-decided');
+  },
+);
 
 rule('APPR-12 RUN-7', 'a run without a session cannot wait: the call fails and the run goes on', async (api) => {
   const agent = await api.agent({ toolNames: ['guarded', 'on_client'] });
@@ -251,11 +275,14 @@ rule('APPR-14 APPR-15 RUN-30 RUN-31', 'decisions that fit nothing are refused, a
 rule('APPR-16 RUN-33', 'a message without decisions is taken, and what waited is not approved', async (api) => {
   const here = await world(api);
   const { approvals } = await paused(api, here, 'call guarded {"amount":5}');
+  const [row] = await pending(api, here.agent);
   const answer = await next(api, here, { message: 'say never mind' });
   assert.deepEqual([answer.status, answer.body.output], [200, 'never mind']);
   assert.deepEqual(await executed(api, answer.body.runId), []);
   assert.deepEqual((await api.get(`/api/sessions/${here.sessionId}`)).body.openRequests, []);
   assertProblem(await next(api, here, { approvals: [yes(approvals[0].requestId)] }), 409, 'approval-already-decided');
+  assert.equal((await show(api, row ?? {})).status, 'Rejected');
+  assertProblem(await decide(api, row ?? {}, true), 409, 'approval-already-decided');
 });
 
 rule('APPR-17 TOOL-30', 'the model is told the reason, or that the user declined', async (api) => {

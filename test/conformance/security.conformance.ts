@@ -56,6 +56,7 @@ rule(
       (await api.as(null).get('/api/agents', withHeaders(headers))).status;
     assert.equal(await status({ authorization: `bEARER ${key}` }), 200);
     assert.equal(await status({ 'x-api-key': key }), 200);
+    assert.equal(await status({ authorization: `Bearer ${key}`, 'x-api-key': key }), 200);
     const both = await api.get('/api/agents', withHeaders({ 'x-api-key': key }));
     assertProblem(both, 400, 'ambiguous-credentials');
     const { record, key: revoked } = await createKey(api, { scopes: ['AgentsRead'] });

@@ -1,6 +1,6 @@
 import assert from 'node:assert/strict';
 import type { Frame } from '../../src/contract/operation.ts';
-import { calls, decide, openApprovals, queueWaiting } from '../features/approvals/approval-world.ts';
+import { calls, decide, openApprovals, pendingOf, queueWaiting } from '../features/approvals/approval-world.ts';
 import {
   enqueue,
   followToEnd,
@@ -111,6 +111,29 @@ forEachHearing(
           String(each.reason),
         );
     assert.equal(done.length, before + 1);
+    // One process is told in the mailbox, the other one by the session's next run.
+    for (let round = 0; round < 4; round += 1) {
+      const sessionId = `both-${round}`;
+      const { runId } = await runJson(here.client, 'helper', { message: calls(['pay']), sessionId });
+      const [row] = (await pendingOf(there.client)).filter((pending) => pending.runId === runId);
+      const { id = '', requestId = '' } = row ?? {};
+      const brings = { sessionId, approvals: [{ requestId, approved: true }] };
+      const made = done.length;
+      const [mailbox, next] = await Promise.allSettled([
+        decide(there.client, id, round % 2 === 0),
+        runJson(here.client, 'helper', brings),
+      ]);
+      const { status, continuationRunId } = (await here.client.approvals.get({ params: { id } })).body;
+      await followToEnd(there.client, continuationRunId ?? '');
+      assert.equal((await here.client.runs.list({ query: { sessionId } })).body.length, 2, 'one run goes on');
+      assert.deepEqual(
+        done.slice(made).map((call) => call.runId),
+        status === 'Approved' ? [continuationRunId] : [],
+      );
+      // Who came second is refused, or has said the same.
+      assert.ok(mailbox.status === 'fulfilled' || next.status === 'fulfilled');
+      if (next.status === 'fulfilled') assert.equal(next.value.runId, continuationRunId);
+    }
   },
 );
 

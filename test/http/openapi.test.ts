@@ -4,6 +4,7 @@ import { test } from 'node:test';
 import { createConfig, lintFromString } from '@redocly/openapi-core';
 import Type from 'typebox';
 import { errorTable } from '../../src/contract/errors.ts';
+import { openAiStatus } from '../../src/contract/openai-error.ts';
 import { defineOperations, type Operation } from '../../src/contract/operation.ts';
 import { nullable } from '../../src/contract/schema.ts';
 import { operationEntries } from '../../src/core/dispatch.ts';
@@ -120,7 +121,8 @@ test('every operation is there with its id, authority and problems', () => {
     assert.deepEqual(described?.['x-acp-scope'], operation.scope ?? undefined);
     for (const status of Object.keys(operation.responses)) assert.ok(described?.['responses']?.[status], id);
     for (const code of operation.errors) {
-      const response: Node | undefined = described?.['responses']?.[errorTable[code].status];
+      const status = operation.envelope === 'OpenAi' ? openAiStatus(code) : errorTable[code].status;
+      const response: Node | undefined = described?.['responses']?.[status];
       const name: string = response?.['$ref']?.split('/').at(-1) ?? '';
       const about: string | undefined =
         response?.['description'] ?? document['components']?.['responses']?.[name]?.['description'];
@@ -167,6 +169,17 @@ test('a stream is one more media type of the answer, and its frames are describe
   const only = documentOf({ ...plain, responses: {}, stream: Event });
   const media = only['paths']?.['/api/demo']?.['get']?.['responses']?.['200']?.['content'];
   assert.deepEqual(Object.keys(media ?? {}), ['text/event-stream']);
+});
+
+test('an answer of OTLP is described in both of its encodings, and is no file to save', () => {
+  const described = documentOf({
+    ...{ ...plain, envelope: 'Otlp', download: 'In the encoding of the request' },
+    responses: { 200: Type.Object({ partialSuccess: Type.String() }) },
+  })['paths']?.['/api/demo']?.['get']?.['responses']?.['200'];
+  assert.deepEqual(Object.keys(described ?? {}), ['description', 'content']);
+  const content = described?.['content'];
+  assert.deepEqual(Object.keys(content ?? {}), ['application/x-protobuf', 'application/json']);
+  assert.deepEqual(content?.['application/json']?.['schema']?.['required'], ['partialSuccess']);
 });
 
 test('schemas with a title are components, null or not, and described anew where they are used', () => {

@@ -71,11 +71,11 @@ test('an unknown path is 404 and a known one with another method 405 with Allow'
   for (const path of [
     '/',
     '/api',
-    '/api/items/',
+    '/api/items//',
     '//api/items',
     '/API/items',
     '/api/items/a/b/c',
-    '/api/items/a/events/',
+    '/api/items//events',
   ]) {
     const answer = await fetch(url + path);
     assert.deepEqual([answer.status, (await problemOf(answer)).code], [404, 'not-found'], path);
@@ -95,6 +95,30 @@ test('an unknown path is 404 and a known one with another method 405 with Allow'
     assert.equal((await problemOf(answer)).code, 'method-not-allowed');
   }
   assert.equal((await fetch(`${url}/api/items`, { method: 'HEAD' })).status, 405);
+});
+
+test('a slash at the end of any path means nothing', async (t) => {
+  const { url } = await startServer(t, {}, { prefix: '/acp' });
+  const answerOf = async (path: string, method = 'GET') => {
+    const answer = await fetch(url + path, { method });
+    return [answer.status, answer.headers.get('allow'), (await answer.text()).replace(/"requestId":"[^"]*"/, '')];
+  };
+  for (const [path, method, status] of [
+    ['/acp/api/items', 'GET', 200],
+    ['/acp/api/items/a', 'GET', 200],
+    ['/acp/api/items/validate', 'GET', 200],
+    ['/acp/openapi.json', 'GET', 200],
+    ['/acp/docs', 'GET', 200],
+    ['/health/live', 'GET', 200],
+    ['/acp/api/items', 'PUT', 405],
+    ['/acp/docs', 'DELETE', 405],
+    ['/acp/nothing', 'GET', 404],
+  ] as const) {
+    const without = await answerOf(path, method);
+    assert.equal(without[0], status, path);
+    assert.deepEqual(await answerOf(`${path}/`, method), without, path);
+    assert.deepEqual(await answerOf(`${path}/?x=1/`, method), await answerOf(`${path}?x=1/`, method), path);
+  }
 });
 
 test('uncommon methods are answered like any wrong one', async (t) => {

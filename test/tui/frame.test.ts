@@ -1,5 +1,6 @@
 import assert from 'node:assert/strict';
 import { describe, test } from 'node:test';
+import type { PendingApproval } from '../../src/features/approvals/approvals.schema.ts';
 import { fitTextEnd, textWidth } from '../../src/text/text-width.ts';
 import { wrapText } from '../../src/text/wrap-text.ts';
 import { type Key, type KeyName, readKeys } from '../../src/tui/keys/key.ts';
@@ -123,6 +124,27 @@ test('a run that a provider refused says what the provider called it', () => {
   assert.doesNotMatch(shown({}), /provider: /);
 });
 
+const approvalOf = (runId: string): PendingApproval => ({
+  id: 'a',
+  tenantId: 'default',
+  runId,
+  agentName: 'clerk',
+  sessionId: 's',
+  requestId: 'r',
+  inBand: true,
+  toolCallId: 'c',
+  toolName: 'refund',
+  arguments: {},
+  presentation: null,
+  status: 'Pending',
+  decidedBy: null,
+  decidedAt: null,
+  reason: null,
+  expiresAt: null,
+  continuationRunId: null,
+  createdAt: new Date(now).toISOString(),
+});
+
 /** A run on screen whose two calls wait for whoever started it. */
 const waiting = (columns: number, rows: number): ScreenState => {
   const run = runRecord(4, { status: 'AwaitingApproval', agentName: 'clerk', sessionId: 's' });
@@ -142,6 +164,18 @@ const waiting = (columns: number, rows: number): ScreenState => {
   const frames = [{ event: 'run.awaiting-approval', id: 3, data: JSON.stringify(data) }];
   return receive(opened.state, { type: 'frames', runId: run.id, frames });
 };
+
+test('APPR-30 a run of which a call was decided in the mailbox is not answered in its session any more', () => {
+  const state = waiting(80, 24);
+  const shown = (of: ScreenState): string => frameView(of).map(lineText).join('\n');
+  const row = (requestId: string) => ({ ...approvalOf(runRecord(4).id), id: requestId, requestId });
+  const both = receive(state, { type: 'approvals', rows: [row('one'), row('two')] });
+  assert.match(shown(both), /Waits for your answer about refund, refund: a/);
+  assert.equal(pressed(both, 'a').state.prompt?.kind, 'answers');
+  const begun = receive(state, { type: 'approvals', rows: [row('two')] });
+  assert.match(shown(begun), /Its calls are decided under Approvals, where they still wait\./);
+  assert.equal(pressed(begun, 'a').state.prompt, null);
+});
 
 describe('keys', () => {
   const state = withRuns(80, 24);

@@ -4,6 +4,7 @@ import type { FieldError } from '../../contract/errors.ts';
 import type { StyleName } from '../../text/style.ts';
 import { padText, safeLine, textWidth } from '../../text/text-width.ts';
 import { type CommandHost, collect, covers, type Invocation } from '../command-host.ts';
+import { agentDocuments } from '../definitions/agent-documents.ts';
 import { type ApplyAction, applyDefinition } from '../definitions/apply-definition.ts';
 import {
   type CheckedDefinition,
@@ -103,7 +104,7 @@ const printer = ({ terminal, globals }: Session, names: readonly string[], isDry
 
 const apply = async (session: Session, { options }: Invocation): Promise<number> => {
   const { file = [], dryRun = false } = options as ApplyOptions;
-  const sources = await readDefinitions(file, session.terminal);
+  const sources = await agentDocuments(await readDefinitions(file, session.terminal));
   const names = sources.documents.map(({ value }) => value['name']).filter((name) => typeof name === 'string');
   const print = printer(session, names, dryRun);
   const outcomes: Outcome[] = [];

@@ -1,6 +1,7 @@
 import { AcpError } from '../../contract/errors.ts';
 import { padText, safeLine, textWidth } from '../../text/text-width.ts';
 import { type CommandHost, collect, commandGroup, covers, type Invocation } from '../command-host.ts';
+import { agentDocuments } from '../definitions/agent-documents.ts';
 import { type CheckedDefinition, checkDefinitions } from '../definitions/check-definitions.ts';
 import { readDefinitions } from '../definitions/definition-sources.ts';
 import { findingLine, placeOf } from '../output/finding-line.ts';
@@ -69,7 +70,9 @@ const reportOf = ({ name, file, line, inconclusive, findings, exitCode }: Checke
 /** Prints what the service finds in definitions, with file and line; nothing is saved. */
 const validate = async (session: Session, { options }: Invocation): Promise<number> => {
   const { terminal, globals } = session;
-  const sources = await readDefinitions((options['file'] as string[] | undefined) ?? [], terminal);
+  const sources = await agentDocuments(
+    await readDefinitions((options['file'] as string[] | undefined) ?? [], terminal),
+  );
   const names = sources.documents.map(({ value }) => safeLine(String(value['name'] ?? '-')));
   const width = Math.max(1, ...names.map(textWidth));
   const all: CheckedDefinition[] = [];
@@ -82,7 +85,7 @@ const validate = async (session: Session, { options }: Invocation): Promise<numb
       const result = exitCode === 0 ? terminal.style.green('valid  ') : terminal.style.red('invalid');
       await terminal.write(`${result}  ${padText(safeLine(name ?? '-'), width)}  ${placeOf(file, line)}\n`);
     }
-  }, 'preview');
+  }, 'check');
   const reports = all.map(reportOf);
   // One definition gives one report, several give a list of them.
   if (globals.json) await session.print(reports.length === 1 ? reports[0] : reports);

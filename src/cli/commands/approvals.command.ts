@@ -21,7 +21,7 @@ const decide =
     });
   };
 
-/** `acp approvals approve` and `reject`: a person's word on a call of a queued run. */
+/** `acp approvals approve` and `reject`: a person's decision about a call that waits. */
 export const registerApprovals = (approvals: Command, host: CommandHost): void => {
   for (const [name, approved, what] of [
     ['approve', true, 'let a waiting tool call run'],

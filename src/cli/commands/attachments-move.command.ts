@@ -2,6 +2,7 @@ import type { Command } from 'commander';
 import { AcpError } from '../../contract/errors.ts';
 import type { CommandHost } from '../command-host.ts';
 import { noteLog } from '../output/note-log.ts';
+import { notePlain, storeNote } from '../output/store-note.ts';
 import { readConfig } from '../read-config.ts';
 import type { Session } from '../session.ts';
 
@@ -29,15 +30,19 @@ const showProgress = ({ terminal }: Session) => {
 const move = async (session: Session, to: string, removeSource: boolean): Promise<number> => {
   const { terminal, cwd } = session;
   const target = targetOf(to);
-  const [{ moveAttachments }, { storeOptions }, { tellOperatorsAct }, { newId }, config] = await Promise.all([
-    import('../../db/move-attachments.ts'),
-    import('../../db/store-options.ts'),
-    import('../../features/audit/index.ts'),
-    import('../../core/ids.ts'),
-    readConfig(session),
-  ]);
+  const [{ moveAttachments }, { storeOptions }, { storeName }, { tellOperatorsAct }, { newId }, config] =
+    await Promise.all([
+      import('../../db/move-attachments.ts'),
+      import('../../db/store-options.ts'),
+      import('../../db/store-place.ts'),
+      import('../../features/audit/index.ts'),
+      import('../../core/ids.ts'),
+      readConfig(session),
+    ]);
+  const store = storeOptions(config.values, cwd);
+  notePlain(session, storeNote(storeName(store)));
   const report = await moveAttachments({
-    ...storeOptions(config.values, cwd),
+    ...store,
     ...{ to: target, removeSource, now: Date.now, log: noteLog(terminal) },
     ...{ signal: terminal.closed, progress: showProgress(session) },
     begins: (storage, { to: id, ...after }) =>

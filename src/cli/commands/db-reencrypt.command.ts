@@ -3,6 +3,7 @@ import { AcpError } from '../../contract/errors.ts';
 import type { FormerKey, ReencryptReport } from '../../db/protection/reencrypt.ts';
 import type { CommandHost } from '../command-host.ts';
 import { noteLog } from '../output/note-log.ts';
+import { notePlain, storeNote } from '../output/store-note.ts';
 import { readConfig } from '../read-config.ts';
 import type { Session } from '../session.ts';
 
@@ -63,14 +64,16 @@ const reencrypt = async (session: Session, options: Options): Promise<number> =>
       'validation-failed',
       '--dry-run changes nothing, and --compact writes the file anew: give one of them.',
     );
-  const [{ reencryptStore }, { storeOptions }, config] = await Promise.all([
+  const [{ reencryptStore }, { storeOptions }, { storeName }, config] = await Promise.all([
     import('../../db/protection/reencrypt.ts'),
     import('../../db/store-options.ts'),
+    import('../../db/store-place.ts'),
     readConfig(session),
   ]);
   const log = noteLog(terminal);
   const progress = showProgress(session);
   const store = storeOptions(config.values, cwd);
+  notePlain(session, storeNote(storeName(store), options.dryRun ? 'reads' : 'works on'));
   const report = await reencryptStore({ ...store, ...options, now: Date.now, log, progress });
   if (globals.json) await session.print(report);
   else await writeReport(session, report);

@@ -2,6 +2,7 @@ import type { CheckTrails } from '../../db/server-maintenance.ts';
 import type { Style } from '../../text/style.ts';
 import { type CommandHost, commandGroup } from '../command-host.ts';
 import { noteLog } from '../output/note-log.ts';
+import { notePlain, storeNote } from '../output/store-note.ts';
 import { readConfig } from '../read-config.ts';
 import type { Session } from '../session.ts';
 import { registerDbMove } from './db-move.command.ts';
@@ -21,7 +22,11 @@ const openMaintenance = async (session: Session) => {
 };
 
 const migrate = async (session: Session): Promise<void> => {
-  const { maintenance, options } = await openMaintenance(session);
+  const [{ maintenance, options }, { storeName }] = await Promise.all([
+    openMaintenance(session),
+    import('../../db/store-place.ts'),
+  ]);
+  notePlain(session, storeNote(storeName(options)));
   const log = noteLog(session.terminal);
   const applied = await maintenance.migrateStore({ ...options, now: Date.now, log });
   await session.print({ applied }, () =>

@@ -6,7 +6,7 @@ import type { Finding, FindingStatus } from '../diagnosis/finding.ts';
 
 const failedExitCode = 1;
 
-const marks: Readonly<Record<FindingStatus, StyleName>> = { ok: 'green', warn: 'yellow', fail: 'red' };
+const marks: Readonly<Record<FindingStatus, StyleName>> = { ok: 'green', warn: 'yellow', fail: 'red', skip: 'dim' };
 
 /** `acp doctor`: everything that a service here depends on, looked at without changing anything. */
 export const registerDoctor = (host: CommandHost): void => {

@@ -4,6 +4,7 @@ import { definitionContent } from '../../client/definition-content.ts';
 import { AcpError } from '../../contract/errors.ts';
 import { isRecord } from '../../contract/record.ts';
 import { namePattern, oneOf, tenantPattern } from '../../contract/schema.ts';
+import { nearestName } from '../../core/nearest-name.ts';
 import { ToolApprovalRuleRequest } from '../../features/approvals/approvals.schema.ts';
 import { McpServerRequest, serverNamePattern } from '../../features/mcp-servers/mcp-servers.schema.ts';
 import { TenantEgressPolicyRequest } from '../../features/provider-access/provider-access.schema.ts';
@@ -276,6 +277,12 @@ export const kindNames: readonly string[] = declarationKinds.map(({ kind }) => k
 /** By its name in any case, as words of a schema are written; undefined: there is none. */
 export const kindOf = (word: unknown): DeclarationKind | undefined =>
   typeof word === 'string' ? declarationKinds.find(({ kind }) => kind.toLowerCase() === word.toLowerCase()) : undefined;
+
+/** What is wrong with a word that names no kind. */
+export const unknownKind = (word: unknown): string => {
+  const nearest = typeof word === 'string' ? nearestName(word, kindNames) : null;
+  return `must be one of ${kindNames.join(', ')}${nearest === null ? '' : `; did you mean ${nearest}?`}`;
+};
 
 const pluralOf = (kind: string): string => (kind.endsWith('y') ? `${kind.slice(0, -1)}ies` : `${kind}s`);
 

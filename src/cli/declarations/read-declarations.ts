@@ -3,7 +3,7 @@ import type { FieldError } from '../../contract/errors.ts';
 import { type DefinitionSources, inDependencyOrder, readDefinitions } from '../definitions/definition-sources.ts';
 import type { Terminal } from '../output/terminal.ts';
 import type { DeclarationKind, Members } from './declaration-kind.ts';
-import { kindNames, kindOf, kindsInOrder } from './declaration-kinds.ts';
+import { kindOf, kindsInOrder, unknownKind } from './declaration-kinds.ts';
 
 /** One document that can be applied, as far as can be told without the service. */
 export interface Declaration {
@@ -90,8 +90,7 @@ const read = async (sources: DefinitionSources): Promise<Declarations> => {
     const { kind: word = defaultKind, ...rest } = document.value;
     const kind = kindOf(word);
     if (kind === undefined) {
-      const message = `must be one of ${kindNames.join(', ')}`;
-      refuse(document, textOrNull(word), textOrNull(rest['name']), [{ path: 'kind', message }]);
+      refuse(document, textOrNull(word), textOrNull(rest['name']), [{ path: 'kind', message: unknownKind(word) }]);
       continue;
     }
     const { members, errors } = checked(kind, rest);

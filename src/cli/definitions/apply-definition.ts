@@ -12,13 +12,16 @@ export interface Applied {
   readonly version: number;
 }
 
+/** Words of declarations are written in any case. */
+const isAgentKind = (kind: unknown): boolean => typeof kind === 'string' && kind.toLowerCase() === 'agent';
+
 /**
  * Takes a document for a body; the service checks it, so nothing is relied on here. That it is an agent may stand in front,
  * as in declarations of every kind.
  */
 export const bodyOf = ({ value }: Pick<DefinitionDocument, 'value'>): AgentDefinitionRequest => {
   const { kind, ...body } = value;
-  return (kind === 'Agent' ? body : value) as unknown as AgentDefinitionRequest;
+  return (isAgentKind(kind) ? body : value) as unknown as AgentDefinitionRequest;
 };
 
 /** The stored agent of a name, or null. Throws for one that is defined in code. */

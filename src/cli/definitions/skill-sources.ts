@@ -87,15 +87,24 @@ const read = async (path: string, terminal: Terminal): Promise<readonly ReadSour
   if (path !== '-' && (await isFolder(path))) return readFolders(path);
   const { parseDefinitionDocuments } = await import('../../core/documents/definition-documents.ts');
   const { documents, problems } = parseDefinitionDocuments(await readText(path, terminal), path);
-  const [problem] = problems;
-  if (problem !== undefined)
-    throw new AcpError('validation-failed', `${path}:${problem.line ?? 1}: ${problem.message}`);
+  const faults = problems.map(({ line, message }) => `${path}:${line ?? 1}: ${message}`);
+  const { kindOf, unknownKind } = await import('../declarations/declaration-kinds.ts');
+  for (const { lineOf, value } of documents) {
+    const { kind: word = 'Skill' } = value;
+    const kind = kindOf(word);
+    const problem =
+      kind === undefined
+        ? unknownKind(word)
+        : `is ${kind.kind}, and this command is for skills; \`acp apply\` takes every kind`;
+    if (kind?.kind !== 'Skill') faults.push(`${path}:${lineOf('kind')}: kind ${problem}`);
+  }
+  if (faults.length > 0) throw new AcpError('validation-failed', faults.join('\n'));
   // The service checks the body, so nothing is relied on here.
-  return documents.map(({ value }) => ({
+  return documents.map(({ lineOf, value: { kind: _kind, ...body } }) => ({
     from: path,
-    body: value as unknown as AgentSkillRequest,
+    body: body as unknown as AgentSkillRequest,
     notes: [],
-    place: (member) => member,
+    place: (member) => `${member} (line ${lineOf(member)})`,
   }));
 };
 
@@ -132,7 +141,7 @@ export const refusedSource = (error: AcpError, { from, body, place }: SkillSourc
     errors === undefined || only === undefined
       ? error.message
       : errors.length === 1
-        ? `${only.path} ${only.message}.`
+        ? `${only.path} ${only.message}${only.message.endsWith('?') ? '' : '.'}`
         : `${errors.length} faults.`;
   return new AcpError(error.code, `Skill "${body.name}" of ${from}: ${detail}`, {
     details: { ...error.details, ...(errors === undefined ? {} : { errors }) },

@@ -3,17 +3,23 @@ import { statfs } from 'node:fs/promises';
 import { dirname } from 'node:path';
 import process from 'node:process';
 import type { AppDescription } from '../../app.ts';
+import { type Client, createClient } from '../../client/client.ts';
+import { inProcessTransport } from '../../client/in-process-transport.ts';
+import { AcpError } from '../../contract/errors.ts';
 import type { LoadedConfig } from '../../core/config/index.ts';
 import { providerConnections } from '../../core/config/provider-connections.ts';
 import { version } from '../../core/version.ts';
 import type { StoreStatus } from '../../db/maintenance.ts';
 import type { ServerStatus } from '../../db/server-maintenance.ts';
 import { createStyle } from '../../text/style.ts';
+import { type Owner, servingAddress } from '../connect.ts';
 import { reportError } from '../output/error-report.ts';
 import { readConfig } from '../read-config.ts';
 import type { Session } from '../session.ts';
 import type { Finding, FindingStatus } from './finding.ts';
+import { providerFindings } from './provider-health.ts';
 import { reachFindings } from './reachability.ts';
+import { runningServiceFindings } from './running-service.ts';
 
 const finding = (status: FindingStatus, check: string, message: string): Finding => ({ status, check, message });
 
@@ -143,16 +149,25 @@ const storeFindings = async function* (session: Session, config: LoadedConfig): 
     yield finding('warn', 'store', 'in memory: nothing is kept when the service ends');
     return;
   }
-  const [{ storeStatus }, { serverPlace, serverStatus }, { absentKeys }, { storeOptions }] = await Promise.all([
-    import('../../db/maintenance.ts'),
-    import('../../db/server-maintenance.ts'),
-    import('../../db/protection/absent-keys.ts'),
-    import('../../db/store-options.ts'),
-  ]);
+  const [{ storeStatus }, { serverPlace, serverStatus }, { absentKeys }, { storeOptions }, { NoStoreError }] =
+    await Promise.all([
+      import('../../db/maintenance.ts'),
+      import('../../db/server-maintenance.ts'),
+      import('../../db/protection/absent-keys.ts'),
+      import('../../db/store-options.ts'),
+      import('../../db/store-failure.ts'),
+    ]);
   const options = storeOptions(config.values, session.cwd);
   const place = serverPlace(options);
   if (place !== null) {
-    yield* serverFindings(config, await serverStatus(options, place), await absentKeys(options));
+    const status = await serverStatus(options, place).catch((error: unknown) => {
+      if (error instanceof NoStoreError) return null;
+      throw error;
+    });
+    if (status === null) {
+      yield finding('ok', 'store', `${place.address}, schema ${place.schema} (is made at the first start)`);
+      yield encryptionFinding(config);
+    } else yield* serverFindings(config, status, await absentKeys(options));
     return;
   }
   const status = await storeStatus(options);
@@ -190,18 +205,22 @@ const lacksKey = (name: string, kind: string, { values }: LoadedConfig): boolean
   !keyless.includes(kind) &&
   providerConnections(values).some(({ names, apiKey }) => names[0] === name && apiKey === null);
 
-const partFindings = function* (
+const partFindings = async function* (
   { providers, tools, modules, codeAgents }: AppDescription,
   config: LoadedConfig,
-): Generator<Finding> {
+  client: Client,
+): AsyncGenerator<Finding> {
   if (providers.length === 0)
     yield finding('warn', 'providers', 'none; no agent can run until one is set up under Service:Providers');
+  const asked = new Map<string, string>();
   for (const { name, kind } of providers) {
     const script = config.values.Service.Providers.Scripted[name]?.File;
     if (lacksKey(name, kind, config))
       yield finding('warn', 'provider', `${name} (${kind}) has no ApiKey; its runs will fail`);
-    else yield finding('ok', 'provider', `${name} (${kind})${script === undefined ? '' : `: ${script}`}`);
+    else if (script !== undefined) yield finding('ok', 'provider', `${name} (${kind}): ${script}`);
+    else asked.set(name, `${name} (${kind})`);
   }
+  if (asked.size > 0) yield* await providerFindings(client, asked);
   yield listed('tools', tools, 'none');
   yield listed('modules', modules, 'none');
   yield listed('agents', codeAgents, 'none defined in code');
@@ -216,9 +235,27 @@ const activeKeysOf = async (session: Session, { values }: LoadedConfig): Promise
   return countActiveKeys(storeOptions(values, session.cwd), Date.now());
 };
 
-/** Builds the service in memory: providers, scripts, modules, tools and agents are read, and the store is left alone. */
+/** The service that runs on the configured store; null: none does, or it cannot be told, which another check reports. */
+const ownerOf = async (session: Session): Promise<Owner | null> => {
+  try {
+    return await servingAddress(session);
+  } catch (error) {
+    if (error instanceof AcpError) return null;
+    throw error;
+  }
+};
+
+/**
+ * Asks the service that runs here. Without one, builds it in memory: providers, scripts, modules, tools and agents are read, and
+ * the store is left alone.
+ */
 const serviceFindings = async function* (session: Session, config: LoadedConfig): AsyncGenerator<Finding> {
   yield await scriptFinding(config);
+  const owner = await ownerOf(session);
+  if (owner !== null) {
+    yield* runningServiceFindings(owner, failureText);
+    return;
+  }
   const globals = { ...session.globals, set: [...session.globals.set, 'Service:Persistence:Provider=Memory'] };
   const [inMemory, { createApp }, { silentLogger }] = await Promise.all([
     readConfig({ ...session, globals }),
@@ -228,7 +265,8 @@ const serviceFindings = async function* (session: Session, config: LoadedConfig)
   const app = await createApp({ config: inMemory, mode: 'local', log: silentLogger, cwd: session.cwd });
   try {
     const description = app.describe();
-    yield* partFindings(description, config);
+    const transport = inProcessTransport(app.dispatch, app.localCaller, async () => undefined);
+    yield* partFindings(description, config, createClient(transport));
     yield* reachFindings({ config, access: description.access, activeKeys: await activeKeysOf(session, config) });
   } finally {
     await app.close();
@@ -255,9 +293,40 @@ const issuerFindings = async function* (_session: Session, { values }: LoadedCon
   }
 };
 
+const namedServiceFindings = async function* (session: Session): AsyncGenerator<Finding> {
+  try {
+    const service = await servingAddress(session);
+    if (service !== null) yield* runningServiceFindings(service, failureText);
+  } catch (error) {
+    yield finding('fail', 'service', failureText(error));
+  }
+};
+
+/** What of it is tried by other commands, or by nobody without a call that has effects. */
+const untried = (isRemote: boolean): Finding[] => [
+  ...(isRemote
+    ? [
+        finding(
+          'skip',
+          'config',
+          'not tried: files, store, disk and network of the service; run `acp doctor` where it runs',
+        ),
+      ]
+    : []),
+  finding('skip', 'mcp', 'MCP servers are not tried: `acp mcp doctor NAME` tries one'),
+  finding('skip', 'calls', 'tools, webhooks and agents of others are not called, since that has effects'),
+];
+
 /** What a service here would run on. A check that fails does not keep the others from being made. */
 export const runDiagnosis = async function* (session: Session): AsyncGenerator<Finding> {
   yield finding('ok', 'version', `acp ${version}, Node ${process.versions.node}, ${process.platform}-${process.arch}`);
+  const { url = session.environment['ACP_URL'] ?? '' } = session.globals;
+  if (url !== '') {
+    // The settings here are those of another service, or of none.
+    yield* namedServiceFindings(session);
+    yield* untried(true);
+    return;
+  }
   let config: LoadedConfig;
   try {
     config = await readConfig(session);
@@ -277,4 +346,5 @@ export const runDiagnosis = async function* (session: Session): AsyncGenerator<F
     } catch (error) {
       yield finding('fail', check, failureText(error));
     }
+  yield* untried(false);
 };

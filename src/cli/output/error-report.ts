@@ -22,6 +22,8 @@ export interface ErrorReport {
 
 const hints: Partial<Readonly<Record<ErrorCode, string>>> = {
   'cannot-connect': 'Start a service with `acp serve`, or name a running one with --url or ACP_URL.',
+  'store-missing':
+    'Name a running service with --url or ACP_URL; or start one here with `acp serve`; or run the command in the folder of its service.yaml, or name that file with --config.',
   unauthenticated:
     'Give a token or an API key by the variable ACP_TOKEN or with --token-file; `acp init` writes one to acp.key.',
   'remote-access-denied': 'The service only answers this machine until Host:AllowRemoteAccess is set.',

@@ -1,4 +1,5 @@
 import type { Client } from '../../client/client.ts';
+import type { PendingApproval } from '../../features/approvals/approvals.schema.ts';
 import type { GlobalOptions } from '../session.ts';
 import type { RunPause } from './run-pause.ts';
 
@@ -42,35 +43,32 @@ export const inBandCommands = (
 // A run waits for at most as many calls as a model makes in one turn; more are found with `acp approvals list`.
 const mailboxPage = 200;
 
-/** Decisions in the mailbox, where a queued run asks: one command for each call that still waits. */
-const mailboxCommands = async (
-  client: Client,
-  globals: GlobalOptions,
-  agentName: string,
-  runId: string,
-): Promise<readonly NextCommand[]> => {
-  const { body } = await client.approvals.list({ query: { agentName, take: mailboxPage } });
-  return body
-    .filter((row) => row.runId === runId)
-    .flatMap(({ id }) => [
-      { answer: 'approve' as const, words: ['acp', 'approvals', 'approve', id, ...globalWords(globals)] },
-      {
-        answer: 'reject' as const,
-        words: ['acp', 'approvals', 'reject', id, '--reason', 'TEXT', ...globalWords(globals)],
-      },
-    ]);
-};
+/** Decisions in the mailbox: one command for each call that still waits there. */
+const mailboxCommands = (globals: GlobalOptions, waiting: readonly PendingApproval[]): readonly NextCommand[] =>
+  waiting.flatMap(({ id }) => [
+    { answer: 'approve' as const, words: ['acp', 'approvals', 'approve', id, ...globalWords(globals)] },
+    {
+      answer: 'reject' as const,
+      words: ['acp', 'approvals', 'reject', id, '--reason', 'TEXT', ...globalWords(globals)],
+    },
+  ]);
 
-/** What answers a paused run: the next run of its session, or the mailbox when it was queued. */
+/**
+ * What answers a paused run: the next run of its session; the mailbox when nobody read the run, or when one of its calls
+ * was decided there.
+ */
 export const nextCommands = async (
   client: Client,
   globals: GlobalOptions,
   pause: RunPause,
 ): Promise<readonly NextCommand[]> => {
   const { body: run } = await client.runs.get({ params: { runId: pause.runId } });
-  return run.jobId !== null && pause.approvals.length > 0
-    ? mailboxCommands(client, globals, run.agentName, run.id)
-    : inBandCommands(globals, run.agentName, pause);
+  const { agentName } = run;
+  if (pause.approvals.length === 0) return inBandCommands(globals, agentName, pause);
+  const { body: rows } = await client.approvals.list({ query: { agentName, take: mailboxPage } });
+  const waiting = rows.filter((row) => row.runId === run.id);
+  const isBegun = waiting.length > 0 && waiting.length < pause.approvals.length;
+  return run.jobId !== null || isBegun ? mailboxCommands(globals, waiting) : inBandCommands(globals, agentName, pause);
 };
 
 const plainWord = /^[\w@%+=:,./-]+$/;

@@ -33,6 +33,11 @@ export interface IncomingCall extends AskingCaller, Pick<CallContext, 'requestId
   readBody(maxBytes?: number): Uint8Array | null | Promise<Uint8Array>;
   /** All that was sent, once the body is read. */
   received(rawBody: Uint8Array | null): ReceivedInput;
+  /**
+   * The answer stays open as a stream; counted once for a call, until the caller has all of it or goes away. Throws
+   * `too-many-streams`. Left out: streams of this transport are not counted.
+   */
+  openStream?(caller: Caller): void;
   /** The file of an upload; asked for once the rest is valid. */
   openFile?(): Promise<UploadedFile>;
 }

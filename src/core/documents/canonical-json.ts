@@ -1,5 +1,5 @@
 import type { Json } from '../../contract/schema.ts';
-import { maxJsonDepth } from './json-depth.ts';
+import { maxJsonDepth } from './json-shape.ts';
 
 const write = (value: Json, depth: number): string => {
   if (value === null || typeof value !== 'object') {

@@ -1,28 +1,26 @@
 import type { Json } from '../../contract/schema.ts';
+import { parseForeignJson } from './foreign-json.ts';
+import { type JsonLimits, jsonShapeProblem, maxJsonDepth } from './json-shape.ts';
 
-/** Deepest JSON value that is kept: writing a deeper one recurses to a depth that depends on the machine. */
-export const maxJsonDepth = 500;
-
-/** Where the string that begins at `start` ends. */
-const endOfString = (text: string, start: number): number => {
-  let at = start + 1;
-  while (at < text.length && text.charCodeAt(at) !== 0x22) at += text.charCodeAt(at) === 0x5c ? 2 : 1;
-  return at;
+const depthOnly: JsonLimits = {
+  maxDepth: maxJsonDepth,
+  maxValues: Number.POSITIVE_INFINITY,
+  maxMembers: Number.POSITIVE_INFINITY,
 };
 
 /** Whether brackets outside strings nest deeper than JSON may that is kept. Reads the text once and parses nothing. */
-export const nestsTooDeep = (text: string): boolean => {
-  if (text.length <= maxJsonDepth) return false;
-  let depth = 0;
-  for (let at = 0; at < text.length; at += 1) {
-    const code = text.charCodeAt(at);
-    if (code === 0x22) at = endOfString(text, at);
-    else if (code === 0x5b || code === 0x7b) depth += 1;
-    else if (code === 0x5d || code === 0x7d) depth -= 1;
-    if (depth > maxJsonDepth) return true;
-  }
-  return false;
-};
+export const nestsTooDeep = (text: string): boolean =>
+  text.length > maxJsonDepth && jsonShapeProblem(Buffer.from(text), depthOnly) !== null;
+
+/** Whether JSON has more values than this. Reads the text once and parses nothing. */
+export const hasMoreValues = (text: string, most: number): boolean =>
+  // Each value has a character of its own.
+  text.length > most &&
+  jsonShapeProblem(Buffer.from(text), {
+    maxDepth: Number.POSITIVE_INFINITY,
+    maxValues: most,
+    maxMembers: Number.POSITIVE_INFINITY,
+  }) !== null;
 
 // A run of digits is looked at from its beginning alone, or long ones would be looked at from each of their digits.
 const mayOverflow = /\d[eE]\+?\d|(?<!\d)\d{309}/;
@@ -37,11 +35,10 @@ export const overflows = (text: string, value: unknown): boolean => {
   return false;
 };
 
-/** The JSON of a text; undefined where it is none, nests deeper than JSON may that is kept, or has a number that cannot be kept. */
+/** The JSON of a text that a model or a caller wrote; undefined where it is none, is deeper or more than is read of others, or has a number that cannot be kept. */
 export const parsedJson = (text: string): Json | undefined => {
-  if (nestsTooDeep(text)) return undefined;
   try {
-    const value = JSON.parse(text) as Json;
+    const value = parseForeignJson(text) as Json;
     return overflows(text, value) ? undefined : value;
   } catch {
     // Text that is no JSON is nothing unusual; the caller says what becomes of it.

@@ -1,5 +1,4 @@
 import { AcpError } from '../../contract/errors.ts';
-import type { SqlDialect } from '../dialect.ts';
 import type { RootStorage } from '../storage.ts';
 import { noteProgress, tableProgress, untouched } from './move-record.ts';
 import { copiedRows, keyOf, rowsOf, type StoredValues, type TableShape, untyped } from './table-walk.ts';
@@ -13,15 +12,10 @@ export interface MoveEnds {
 const parametersAtOnce = 12_000;
 
 /** Why a store cannot hold a row; null: it can. */
-export const unstorable = (
-  { storesNul }: Pick<SqlDialect, 'storesNul'>,
-  { columns }: TableShape,
-  row: StoredValues,
-): string | null => {
+export const unstorable = ({ columns }: TableShape, row: StoredValues): string | null => {
   for (const { name, kind } of columns) {
     const value = row[name];
     if (value === null || value === undefined) continue;
-    if (kind === 'Text' && !storesNul && String(value).includes('\0')) return `${name} holds U+0000`;
     if (kind === 'Integer' && !Number.isSafeInteger(Number(value))) return `${name} is no whole number below 2^53`;
   }
   return null;
@@ -41,7 +35,7 @@ export const copyTable = async (
   let { last, rows } = await tableProgress(to.db, table);
   for await (const stretch of rowsOf(from.db, shape, last)) {
     for (const row of stretch) {
-      const why = unstorable(to.dialect, shape, row);
+      const why = unstorable(shape, row);
       if (why !== null) throw new AcpError('validation-failed', unstorableRow(shape, row, why));
     }
     last = keyOf(shape, stretch.at(-1) ?? {});

@@ -226,7 +226,7 @@ const previewed = async (
       let rows = 0;
       for await (const stretch of rowsOf(storage.db, shape)) {
         for (const row of stretch) {
-          const why = unstorable(target.storage.dialect, shape, row);
+          const why = unstorable(shape, row);
           if (why !== null && findings.length < maxFindings) findings.push(unstorableRow(shape, row, why));
         }
         rows += stretch.length;

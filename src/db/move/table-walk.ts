@@ -36,9 +36,13 @@ export const shapeOf = async ({ db, dialect }: RootStorage, table: keyof Tables)
 export const keyOf = ({ key }: TableShape, row: StoredValues): StoredValues =>
   Object.fromEntries(key.map((column) => [column, row[column]]));
 
+/** A key as an older SQLite store holds it, with its U+0000, which no bound text has. */
+const keyValue = (value: unknown) =>
+  typeof value === 'string' && value.includes('\0') ? sql`cast(${Buffer.from(value, 'utf8')} as text)` : sql`${value}`;
+
 /** Compares the primary key as a whole, which its index answers. */
 const compared = ({ key }: TableShape, operator: '>' | '>=' | '<=', place: StoredValues) => {
-  const values = key.map((column) => sql`${place[column]}`);
+  const values = key.map((column) => keyValue(place[column]));
   return sql<boolean>`(${sql.join(key.map((column) => sql.ref(column)))}) ${sql.raw(operator)} (${sql.join(values)})`;
 };
 

@@ -120,6 +120,8 @@ export const createPostgresDialect = ({
     readsJsonText: false,
     jsonMemberIn: (column, member, texts) =>
       sql`cast(${sql.ref(column)} as json) ->> ${sql.lit(member)} in (select json_array_elements_text(cast(${JSON.stringify(texts)} as json)))`,
+    jsonElements: (column) => sql`json_array_elements(cast(${sql.ref(column)} as json))`,
+    jsonMember: (element, member, type) => sql`cast(${sql.ref(element)} ->> ${sql.lit(member)} as ${sql.raw(type)})`,
     lanes: { most: lanes, commit, hasten: outage.end },
     commitUnits: async (units, condense = (statements) => statements) => Promise.all(await commit(units, condense)),
     exchange: (statements) =>
@@ -162,7 +164,6 @@ export const createPostgresDialect = ({
     refreshSelectivity: async () => undefined,
     withMigrationLock: exclusive,
     columnsOf: (db: Kysely<Tables>, table) => storedColumns(db, schema, table),
-    storesNul: false,
     describeSchema: (db: Kysely<Tables>) => describePostgresSchema(db, schema),
     deleteChunk: (table, keyColumn, condition, limit) =>
       on(async (connection) => {

@@ -1,5 +1,6 @@
 import pg from 'pg';
 import { systemCode } from '../../core/files/system-code.ts';
+import { storedText } from '../stored-text.ts';
 import { isOutdatedPlan } from './outdated-plan.ts';
 import { leaveSession, type Naming, type SessionStatements, statementsOf } from './session-statements.ts';
 
@@ -48,7 +49,7 @@ interface Wire {
 
 const wireValue = (value: unknown): Buffer | string | null => {
   if (value === null || value === undefined) return null;
-  if (typeof value === 'string') return value;
+  if (typeof value === 'string') return storedText(value);
   return value instanceof Uint8Array ? Buffer.from(value.buffer, value.byteOffset, value.byteLength) : String(value);
 };
 

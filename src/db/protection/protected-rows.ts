@@ -1,4 +1,5 @@
 import { type ContentCipher, isDecryptionFailure, isMarked } from '../../core/content-cipher.ts';
+import { storedText } from '../stored-text.ts';
 import type { Tables } from '../tables.ts';
 
 /**
@@ -134,7 +135,7 @@ export const createProtectedRows = (cipher: ContentCipher): ProtectedRows => {
     seal(table, tenantId, row) {
       if (cipher.activeKeyId === null && !readsAsMarked(table, row)) return row;
       return changed(table, row, (column, key, text) =>
-        cipher.seal({ table, column, tenantId, row: key() }, text),
+        cipher.seal({ table, column, tenantId, row: key() }, storedText(text)),
       ) as typeof row;
     },
     open: (table, tenantId, row) => opened(table, tenantId, row) as typeof row,

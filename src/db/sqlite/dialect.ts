@@ -93,6 +93,8 @@ export const createSqliteDialect = (
     readsJsonText: true,
     jsonMemberIn: (column, member, texts) =>
       sql`json_extract(${sql.ref(column)}, ${sql.lit(`$."${member}"`)}) in (select value from json_each(${JSON.stringify(texts)}))`,
+    jsonElements: (column) => sql`json_each(${sql.ref(column)})`,
+    jsonMember: (element, member) => sql`json_extract(${sql.ref(element)}, ${sql.lit(`$."${member}"`)})`,
     async commitUnits(units, condense = (statements) => statements) {
       return mutex.free ? commitNow(units, condense) : mutex.run(() => commitNow(units, condense));
     },
@@ -136,7 +138,6 @@ export const createSqliteDialect = (
         select name, type, pk from pragma_table_info(${prefix + table}) order by name`.execute(db);
       return rows.map(({ name, type, pk }) => ({ name, kind: columnKind(type), keyPosition: pk }));
     },
-    storesNul: true,
     async describeSchema(db) {
       const { rows } = await sql<{ name: string; sql: string | null }>`
         select name, sql from sqlite_schema where name not like 'sqlite_%' order by type desc, name`.execute(db);

@@ -9,6 +9,7 @@ import {
   SqliteIntrospector,
   SqliteQueryCompiler,
 } from 'kysely';
+import { storedParameters } from '../stored-text.ts';
 
 /** Serialises who may use the one connection across awaits. */
 export class Mutex {
@@ -93,8 +94,9 @@ class SqliteConnection implements DatabaseConnection {
     try {
       const statement = this.#cache.get(query.sql);
       if (!statement.readonly) this.#watch.beforeWrite();
-      if (statement.reader) return { rows: statement.all(...query.parameters) as R[] };
-      const { changes, lastInsertRowid } = statement.run(...query.parameters);
+      const parameters = storedParameters(query.parameters);
+      if (statement.reader) return { rows: statement.all(...parameters) as R[] };
+      const { changes, lastInsertRowid } = statement.run(...parameters);
       return { rows: [], numAffectedRows: BigInt(changes), insertId: BigInt(lastInsertRowid) };
     } catch (error) {
       throw this.#watch.failure(error);

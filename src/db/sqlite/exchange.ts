@@ -1,5 +1,6 @@
 import type { Statement } from '../statement.ts';
 import type { StoreCondition } from '../store-condition.ts';
+import { storedParameters } from '../stored-text.ts';
 import type { StatementCache } from './driver.ts';
 
 /** The rows of each statement, all of them in one transaction; whoever calls has the connection to themselves. */
@@ -13,8 +14,9 @@ export const exchangeRows = (
   try {
     const rows = statements.map(({ sql, parameters }) => {
       const statement = cache.get(sql);
-      if (statement.reader) return statement.all(...parameters);
-      statement.run(...parameters);
+      const values = storedParameters(parameters);
+      if (statement.reader) return statement.all(...values);
+      statement.run(...values);
       return [];
     });
     cache.get('commit').run();

@@ -2,6 +2,7 @@ import type BetterSqlite3 from 'better-sqlite3';
 import type { Condense, UnitResult } from '../dialect.ts';
 import { ConditionFailedError, type Statement } from '../statement.ts';
 import type { StoreCondition } from '../store-condition.ts';
+import { storedParameters } from '../stored-text.ts';
 import type { StatementCache } from './driver.ts';
 
 /** Units of the same moment in one transaction of the one connection, each all or nothing. */
@@ -13,7 +14,7 @@ export const createGroupCommit = (
   const runUnit = (unit: readonly Statement[]): number => {
     let changed = 0;
     for (const statement of unit) {
-      const { changes } = cache.get(statement.sql).run(...statement.parameters);
+      const { changes } = cache.get(statement.sql).run(...storedParameters(statement.parameters));
       if (statement.mustChange === true && changes === 0) throw new ConditionFailedError(statement);
       changed += changes;
     }

@@ -1,4 +1,5 @@
 import { parentPort, workerData } from 'node:worker_threads';
+import { storedParameters } from '../stored-text.ts';
 import { openSqliteReader, type SqliteThreadOptions } from './open.ts';
 
 export interface ScanRequest {
@@ -15,7 +16,7 @@ const db = openSqliteReader(workerData as SqliteThreadOptions);
 
 const answer = ({ id, sql, parameters }: ScanRequest): ScanAnswer => {
   try {
-    return { id, rows: db.prepare(sql).all(...parameters) };
+    return { id, rows: db.prepare(sql).all(...storedParameters(parameters)) };
   } catch (error) {
     const code = error instanceof Error && 'code' in error ? String(error.code) : null;
     return { id, failure: { code, message: error instanceof Error ? error.message : String(error) } };

@@ -9,6 +9,8 @@ export interface ApprovalRow {
   request_id: string;
   tool_call_id: string;
   tool_name: string;
+  /** 1: the answer of the run carries the request too, so that the next run of the session may decide it. */
+  in_band: number;
   /** Canonical JSON, whole; null where tool payloads are not recorded. */
   arguments: string | null;
   arguments_hash: string;
@@ -31,7 +33,10 @@ export interface ApprovalHandoverRow {
   lane: string;
   /** JSON that the continuation is made of. */
   context: string;
-  /** Waiting; Queued once it goes on; Lapsed when nobody decided; Dropped when the session went. */
+  /**
+   * Waiting; Queued once it goes on; Answered when the session's next run brought the decisions, whose id is then the
+   * continuation's; Lapsed when nobody decided; Dropped when the session went.
+   */
   state: string;
   version: number;
   created_at: number;

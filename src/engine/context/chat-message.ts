@@ -191,7 +191,8 @@ const toPromptMessage = (message: ChatMessage, loaded: LoadedAttachments): Promp
     };
   if (message.role === 'User') {
     const content = userParts(message.contents, loaded);
-    return content.length === 0 ? null : { role: 'user', content };
+    // A turn without a word is one all the same; what a provider is sent of it is the provider's concern.
+    return { role: 'user', content: content.length === 0 ? [{ type: 'text', text: '' }] : content };
   }
   if (message.role === 'Tool') return { role: 'tool', content: toolParts(message.contents) };
   const content = assistantParts(message.contents);

@@ -1,6 +1,7 @@
 import { createHash } from 'node:crypto';
 import type { Json } from '../../contract/schema.ts';
 import { canonicalJson } from '../../core/documents/canonical-json.ts';
+import { parseForeignJson } from '../../core/documents/foreign-json.ts';
 import type { ModelToolCall, ModelUsage } from '../../providers/models/model-provider.ts';
 import type { CostMicros } from '../pricing.ts';
 import type { ContinuedCall } from '../tools/index.ts';
@@ -62,7 +63,7 @@ export const isMade = ({ answer }: Pick<OpenCall, 'answer'>): boolean =>
 /** Equal texts for equal arguments. */
 export const normalizedArguments = (text: string): string => {
   try {
-    return canonicalJson(JSON.parse(text) as Json);
+    return canonicalJson(parseForeignJson(text) as Json);
   } catch {
     // No JSON, or nested too deeply: the model's own text is as good a name for the call.
     return text;

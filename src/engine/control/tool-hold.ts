@@ -18,7 +18,7 @@ interface HeldRun {
     readonly agent: Pick<CompiledAgent, 'name' | 'asksForEveryTool'>;
     /** Null: no other agent has called this one. */
     readonly parent: object | null;
-    readonly job: object | null;
+    readonly job: { readonly continuesApproval?: true } | null;
     readonly sessionId: string | null;
     readonly asksNobody: boolean;
     readonly userId: string | null;
@@ -36,12 +36,13 @@ export interface ApprovalPorts {
 /** A call that may go on, also one that a standing rule lets go on, one that waits, or one that fails because nobody can be asked. */
 type Held = WaitingCall | { readonly refused: string } | 'preApproved' | null;
 
-/** A queued run has no client, and a called agent has its caller's model for one. */
+/** A queued run has no client, unless it continues a decided one; a called agent has its caller's model for one. */
 const clientRefusal = ({ plan }: HeldRun): string | null => {
   if (plan.principal.door !== undefined)
     return 'client-tool-not-available: a run that another system started has no client.';
   if (plan.parent !== null) return 'client-tool-not-available: an agent that another agent called has no client.';
-  if (plan.job !== null) return 'client-tool-not-available: a queued run has no client.';
+  if (plan.job !== null && plan.job.continuesApproval !== true)
+    return 'client-tool-not-available: a queued run has no client.';
   if (plan.sessionId === null && !plan.asksNobody)
     return 'client-tool-needs-session: a run without a session cannot wait for its client.';
   return null;

@@ -11,7 +11,7 @@ import { reportedUsage } from '../usage.ts';
 import type { ClosingPorts } from './engine-ports.ts';
 import { announceThresholds, unrecordedUse } from './run-quota-use.ts';
 import { countDropped, describeEnd, traceStatements } from './run-trace-end.ts';
-import { abandonRun, logFailure, outcomeOf } from './unfinished-run.ts';
+import { abandonRun, logEnd, outcomeOf } from './unfinished-run.ts';
 
 export type Ending =
   | { readonly status: 'Completed'; readonly result: LoopResult }
@@ -45,10 +45,13 @@ export const announceWaiting = (run: ActiveRun, ports: ClosingPorts, pause: Paus
   for (const call of waitingClientCalls(pause)) run.log.append('client-tool.requested', call);
 };
 
+/** Its process stopped before the run had finished: what was accepted stays, as after a cancel. */
+const isCutOff = (ending: Ending): boolean => ending.status === 'Failed' && ending.failure.type === 'shutdown';
+
 /** Of a turn that failed or was rolled back the session keeps nothing, nor of a blocked one that was canceled as well. */
 const sessionKeepsTurn = (run: ActiveRun, ending: Ending): boolean =>
   run.blocked === null &&
-  ending.status !== 'Failed' &&
+  (ending.status !== 'Failed' || isCutOff(ending)) &&
   !(ending.status === 'Canceled' && ending.cause === 'RolledBack');
 
 /** What the session keeps of a canceled turn: the partial answer, marked. */
@@ -79,12 +82,12 @@ export const callsResult = ({ messages }: ActiveRun): LoopResult => ({
   finishReason: 'ToolCalls',
 });
 
-const sessionStatements = (run: ActiveRun, ports: ClosingPorts, ending: Ending) => {
+const sessionStatements = (run: ActiveRun, ports: ClosingPorts, ending: Ending, isContinued: boolean) => {
   const { session } = run;
   const given = run.plan.given?.history ?? [];
   if (session === null) return [];
-  if (!sessionKeepsTurn(run, ending)) return session.release();
-  if (ending.status === 'Canceled') {
+  if (isContinued || !sessionKeepsTurn(run, ending)) return session.release();
+  if (ending.status === 'Canceled' || isCutOff(ending)) {
     const kept = [...given, ...interruptedMessages(run, ports)];
     // Of a run that never began there is nothing, and whoever has closed it in line has freed the session already.
     return kept.length === 0 ? session.release() : session.save(kept, run.summary, ports.now());
@@ -210,13 +213,14 @@ export const closeRun = async (run: ActiveRun, ports: ClosingPorts, ending: Endi
   const usage = reportedUsage(run.usage);
   const [type, members] = terminalEvent(run, ports, ending, durationMs);
   const failure = 'failure' in ending ? ending.failure : null;
-  if (ending.status === 'Failed') logFailure(run, ports, ending.failure);
   const error = failure === null ? null : storedError(failure);
   const continued =
-    ending.status === 'Failed' && run.steps !== null ? ports.unfinished.continuation(run.plan, ending.failure) : [];
+    ending.status === 'Failed' && run.steps?.continues === true
+      ? ports.unfinished.continuation(run.plan, ending.failure)
+      : [];
   // A turn that somebody goes on with keeps its steps until then.
-  const drops = run.steps !== null && continued.length === 0 ? [ports.journal.stepsDropped(run.id)] : [];
-  const ledger = run.steps === null ? [] : [ports.journal.toolsUnknown(run.id)];
+  const drops = run.steps?.isEmpty === false && continued.length === 0 ? [ports.journal.stepsDropped(run.id)] : [];
+  const ledger = run.steps?.continues !== true ? [] : [ports.journal.toolsUnknown(run.id)];
   describeEnd(run, ending.status, error?.type ?? null, usage);
   const stored = run.callRecord?.stored(openResultsToKeep(run, ports, sessionKeepsTurn(run, ending))) ?? null;
   const calls = stored === null ? [] : [ports.journal.modelCalls(run.plan.tenantId, run.id, stored)];
@@ -225,7 +229,7 @@ export const closeRun = async (run: ActiveRun, ports: ClosingPorts, ending: Endi
   const result = await run.log.close(type, members, {
     notice: ending.status === 'Failed' ? errorFrame(ending.failure) : null,
     always: [
-      ...sessionStatements(run, ports, ending),
+      ...sessionStatements(run, ports, ending, continued.length > 0),
       ...memoryStatements(run, ports),
       ...unrecordedUse(run, ports),
       ...told.always,
@@ -240,6 +244,7 @@ export const closeRun = async (run: ActiveRun, ports: ClosingPorts, ending: Endi
         ...modelOf(run),
         usage,
         cost: run.cost,
+        shares: run.shares.all(),
         error,
         eventCount,
         rootRunId: run.plan.parent === null ? null : run.rootId,
@@ -267,8 +272,10 @@ export const closeRun = async (run: ActiveRun, ports: ClosingPorts, ending: Endi
   ports.ends?.closed(run, ending.status);
   countEnd(run, ports, ending, durationMs);
   run.trace?.close(run.trace.span, error?.type ?? null);
+  const outcome = outcomeOf(run, ending.status, failure, now);
+  logEnd(run, ports, outcome);
   return {
-    ...outcomeOf(run, ending.status, failure, now),
+    ...outcome,
     ...('pause' in ending ? { pause: ending.pause } : {}),
     ...(ending.status === 'Completed' ? ending.result : {}),
     ...(job.isStored ? { isJobStored: true } : {}),

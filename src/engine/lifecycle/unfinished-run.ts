@@ -1,20 +1,24 @@
+import type { RunErrorClass } from '../../contract/run-outcome.ts';
 import type { Statement } from '../../db/statement.ts';
 import type { ActiveRun, RunOutcome, RunPlan } from '../active-run.ts';
 import type { ChatMessage, TurnResume } from '../context/index.ts';
-import { createTurnSteps, type TurnSteps } from '../record/index.ts';
-import { RunFailure, storedError } from '../run-failure.ts';
+import { decimal } from '../pricing.ts';
+import { createTurnSteps, logRunEnd, type TurnSteps } from '../record/index.ts';
+import { problemCode, RunFailure, storedError } from '../run-failure.ts';
 import { reportedUsage } from '../usage.ts';
 import type { ClosingPorts, EnginePorts, OpeningPorts } from './engine-ports.ts';
 
-/** Where a run stores its turn step by step; null when nobody would go on with it. */
+/** Where a run stores its turn step by step; null when neither a later run nor a session would get it. */
 export const stepsFor = (plan: RunPlan, ports: OpeningPorts): TurnSteps | null => {
   const { continuation, retries } = ports.settings.steps;
   // What its caller gave, and that nobody can be asked, is known to this attempt alone.
   const continues = continuation && plan.sessionId !== null && plan.given === null && !plan.asksNobody;
   const retried = plan.job !== null && (retries || plan.job.attempt > 1);
-  if (!ports.settings.recording.enabled || plan.parent !== null || !(continues || retried)) return null;
+  if (!ports.settings.recording.enabled || plan.parent !== null) return null;
+  if (!(continues || retried) && plan.sessionId === null) return null;
   const first = plan.resume?.earlier?.storedSteps ?? 0;
-  return createTurnSteps(first, (sequence, content) => ports.journal.step(plan.tenantId, plan.id, sequence, content));
+  const write = (sequence: number, content: string) => ports.journal.step(plan.tenantId, plan.id, sequence, content);
+  return createTurnSteps(first, write, continues || retried);
 };
 
 /** The first steps of a turn that is stored; a further attempt finds its own there. */
@@ -26,6 +30,12 @@ export const startSteps = (
 ): readonly Statement[] => {
   const { plan, steps } = run;
   if (steps === null || (resume !== null && resume.earlier !== null)) return [];
+  if (!steps.continues) {
+    // The recorded input has the message.
+    const [message] = ports.settings.recording.recordRunInput ? [] : input;
+    if (resume !== null) return [steps.resume(resume)];
+    return message === undefined ? [] : [steps.message(message, [], run.usage, run.cost)];
+  }
   const { requestId, culture, parameters } = plan;
   const origin = { requestId, culture, parameters, principal: ports.unfinished.packPrincipal(plan) };
   // Steps of an attempt that never got further, and those of the run that this one goes on with.
@@ -39,17 +49,54 @@ export const startSteps = (
   return [...dropped, ...start, ...first];
 };
 
-export const logFailure = (run: ActiveRun, ports: Pick<ClosingPorts, 'log'>, failure: RunFailure): void => {
-  const fields = {
-    runId: run.id,
-    requestId: run.plan.requestId,
-    tenantId: run.plan.tenantId,
-    ...(run.trace === null ? {} : { traceId: run.trace.span.traceId }),
-    type: failure.type,
-    error: failure.cause,
-  };
-  if (failure.errorClass === 'Unknown') ports.log.error(fields, 'A run failed because of an internal error');
-  else ports.log.info(fields, 'A run failed');
+/** What failed is in lines of their own: a provider's answer, and what a tool threw. */
+const toldByCallee: ReadonlySet<RunErrorClass> = new Set([
+  ...(['ProviderError', 'ProviderUnavailable', 'RateLimited', 'Timeout'] as const),
+  ...(['ContentFiltered', 'ToolError', 'ToolTimeout'] as const),
+]);
+
+const aboutRun = (run: ActiveRun) => ({
+  runId: run.id,
+  requestId: run.plan.requestId,
+  tenantId: run.plan.tenantId,
+  agent: run.plan.agent.name,
+  ...(run.trace === null ? {} : { traceId: run.trace.span.traceId }),
+});
+
+/** A fault of the service, with its stack. */
+const logFault = (run: ActiveRun, ports: Pick<ClosingPorts, 'log'>, { cause }: RunFailure): void =>
+  ports.log.error({ ...aboutRun(run), error: cause }, 'A run failed because of an internal error');
+
+/** The attempt failed, and the run goes back in line. */
+const logRetry = (run: ActiveRun, ports: Pick<ClosingPorts, 'log'>, failure: RunFailure): void => {
+  const { errorClass, type } = failure;
+  if (errorClass === 'Unknown') logFault(run, ports, failure);
+  ports.log.info(
+    {
+      ...aboutRun(run),
+      status: 'Queued',
+      errorCode: problemCode(errorClass, type),
+      errorType: type,
+      ...causeOf(failure),
+    },
+    'An attempt of a run failed, and the run is queued again',
+  );
+};
+
+const causeOf = ({ errorClass, cause }: RunFailure): { readonly cause?: unknown } =>
+  cause === undefined || errorClass === 'Unknown' || toldByCallee.has(errorClass) ? {} : { cause };
+
+export const logEnd = (run: ActiveRun, ports: Pick<ClosingPorts, 'log'>, outcome: RunOutcome): void => {
+  const { failure, error, status, durationMs } = outcome;
+  if (failure?.errorClass === 'Unknown') logFault(run, ports, failure);
+  logRunEnd(ports.log, {
+    ...aboutRun(run),
+    ...{ kind: run.plan.kind, parentRunId: run.plan.parent?.id ?? null },
+    ...{ status, durationMs, error },
+    ...{ inputTokens: outcome.usage?.inputTokens ?? null, outputTokens: outcome.usage?.outputTokens ?? null },
+    cost: decimal(outcome.cost?.total ?? null),
+    ...(failure === null || status === 'Canceled' ? {} : causeOf(failure)),
+  });
 };
 
 /** How a run ended, before what its answer or its pause adds. */
@@ -81,10 +128,10 @@ export const requeueRun = async (
   // What was blocked once is blocked again, and of its text nothing is left to try again with.
   if (run.blocked !== null) return null;
   // Without its steps another attempt would begin anew and repeat calls that are settled.
-  if (run.steps === null || !run.log.recording) return null;
+  if (run.steps?.continues !== true || !run.log.recording) return null;
   const statements = ports.unfinished.requeue(run.plan, failure);
   if (statements === null) return null;
-  logFailure(run, ports, failure);
+  logRetry(run, ports, failure);
   const freed = run.session?.stepBack() ?? [];
   if (!(await run.log.suspend([...statements, ...freed]))) return null;
   return outcomeOf(run, 'Queued', failure, ports.now());
@@ -111,7 +158,7 @@ export const postponeRun = async (
   failure: RunFailure,
 ): Promise<RunOutcome | null> => {
   if (run.plan.job === null || run.hasActed || run.blocked !== null || !awayTypes.has(failure.type)) return null;
-  logFailure(run, ports, failure);
+  logRetry(run, ports, failure);
   const outcome = outcomeOf(run, 'Queued', failure, ports.now());
   const queued = ports.unfinished.postpone(run.plan, failure);
   const back = queued === null ? null : [...queued, ...(run.session?.stepBack() ?? [])];

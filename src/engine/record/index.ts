@@ -21,6 +21,7 @@ export {
   textHash,
 } from './prompt-hashes.ts';
 export type { EngineLog, RecordingSettings, RecordPorts } from './record-ports.ts';
+export { type LoggedRunEnd, logRunEnd } from './run-end-log.ts';
 export type {
   ExecutedKind,
   OpenedRun,
@@ -44,6 +45,7 @@ export { createRunMetrics } from './run-metrics.ts';
 export { RunTrace, type TraceOrigin, traceHeadersOf, versionText } from './run-trace.ts';
 export {
   createTurnSteps,
+  keptMessages,
   type StoredTurn,
   storedTurn,
   type TurnOrigin,

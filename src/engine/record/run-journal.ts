@@ -2,6 +2,7 @@ import type { SpanKind, SpanStatus } from '../../core/telemetry/span.ts';
 import type { Statement } from '../../db/statement.ts';
 import type { ModelUsage } from '../../providers/models/model-provider.ts';
 import type { AskedSettings, ChatMessage, KeptSummary, ReadResource } from '../context/index.ts';
+import type { ModelShare } from '../model-shares.ts';
 import type { CostMicros } from '../pricing.ts';
 import type { StoredRunError } from '../run-failure.ts';
 
@@ -78,6 +79,8 @@ export interface ClosedRun {
   readonly modelId: string | null;
   readonly usage: ModelUsage | null;
   readonly cost: CostMicros | null;
+  /** Usage and cost by models. Default: all of it is of the model that is named. */
+  readonly shares?: readonly ModelShare[];
   readonly error: StoredRunError | null;
   readonly eventCount: number;
   readonly rootRunId: string | null;

@@ -39,7 +39,11 @@ export interface StoredTurn {
 /** Writes the steps of one run: one small row each, together with the events of the moment. */
 export type TurnSteps = ReturnType<typeof createTurnSteps>;
 
-export const createTurnSteps = (first: number, write: (sequence: number, content: string) => Statement) => {
+export const createTurnSteps = (
+  first: number,
+  write: (sequence: number, content: string) => Statement,
+  continues: boolean,
+) => {
   let next = first;
   const step = (content: TurnStep): Statement => {
     const statement = write(next, JSON.stringify(content));
@@ -47,6 +51,12 @@ export const createTurnSteps = (first: number, write: (sequence: number, content
     return statement;
   };
   return {
+    /** True: another attempt or run goes on with the turn. False: its session alone gets it, if this process dies. */
+    continues,
+    get isEmpty(): boolean {
+      return next === 0;
+    },
+    resume: ({ messages, calls }: TurnResume): Statement => step({ kind: 'resume', messages, calls }),
     start: (origin: TurnOrigin, resume: TurnResume | null): readonly Statement[] => [
       step({ kind: 'start', origin }),
       ...(resume === null ? [] : [step({ kind: 'resume', messages: resume.messages, calls: resume.calls })]),
@@ -61,20 +71,16 @@ export const createTurnSteps = (first: number, write: (sequence: number, content
   };
 };
 
-/** The message that the answers of a turn's calls make, named after the message that has the calls. */
-const answersOf = (messages: readonly ChatMessage[], calls: readonly OpenCall[]): ChatMessage[] => {
-  const asking = messages.at(-1);
-  if (calls.length === 0 || asking === undefined) return [];
+/** The message that the answers of a turn's calls make, named after the message that has the calls, or one beside it. */
+const answersOf = (asking: ChatMessage, calls: readonly OpenCall[]): ChatMessage[] => {
   const contents = calls.flatMap(({ answer }): ContentPart[] =>
     typeof answer !== 'string' && answer.type === 'ToolResult' ? [answer] : [],
   );
+  if (contents.length === 0) return [];
   return [{ ...asking, messageId: `${asking.messageId}-results`, role: 'Tool', contents }];
 };
 
-/** Where a turn stands after these steps; null when it has none. */
-export const storedTurn = (steps: readonly TurnStep[]): StoredTurn | null => {
-  const [start] = steps;
-  if (start?.kind !== 'start') return null;
+const afterSteps = (steps: readonly TurnStep[]): Omit<StoredTurn, 'origin'> => {
   let messages: ChatMessage[] = [];
   let calls: readonly OpenCall[] = [];
   let usage: ModelUsage | null = null;
@@ -84,12 +90,37 @@ export const storedTurn = (steps: readonly TurnStep[]): StoredTurn | null => {
       messages = [...step.messages];
       calls = step.calls;
     } else if (step.kind === 'message') {
-      messages = [...messages, ...answersOf(messages, calls), step.message];
+      messages = [...messages, ...answersOf(messages.at(-1) ?? step.message, calls), step.message];
       calls = step.calls;
       usage = step.usage;
       cost = step.cost;
     } else if (step.kind === 'result')
       calls = calls.map((open) => (open.idempotencyKey === step.key ? { ...open, answer: step.part } : open));
   }
-  return { origin: start.origin, messages, calls, usage, cost };
+  return { messages, calls, usage, cost };
+};
+
+/** Where a turn stands after these steps; null when it has none that another run can go on from. */
+export const storedTurn = (steps: readonly TurnStep[]): StoredTurn | null => {
+  const [start] = steps;
+  return start?.kind === 'start' ? { origin: start.origin, ...afterSteps(steps) } : null;
+};
+
+/**
+ * What the session keeps of a turn that was cut off after these steps. `input`: the recorded one, which begins with
+ * `history` messages of the caller; `answers`: the message that results have where no message of the turn asked for them.
+ */
+export const keptMessages = (
+  steps: readonly TurnStep[],
+  input: readonly ChatMessage[],
+  history: number,
+  answers: ChatMessage,
+): ChatMessage[] => {
+  const { messages, calls } = afterSteps(steps);
+  const own = [...messages, ...answersOf(messages.at(-1) ?? answers, calls)];
+  const known = new Set(own.map(({ messageId }) => messageId));
+  const rest = input.slice(history).filter(({ messageId }) => !known.has(messageId));
+  // The answers to open calls come before the user's next message.
+  const isResumed = steps.some(({ kind }) => kind === 'resume');
+  return [...input.slice(0, history), ...(isResumed ? [...own, ...rest] : [...rest, ...own])];
 };

@@ -1,5 +1,7 @@
 import { parse } from 'secure-json-parse';
 import type { Json } from '../../contract/schema.ts';
+import { foreignJsonLimits } from '../../core/documents/foreign-json.ts';
+import { type JsonLimits, jsonShapeProblem } from '../../core/documents/json-shape.ts';
 import { memberPath } from '../../core/validate.ts';
 import { type CheckedSchema, compileSchema } from './checked-schema.ts';
 import { inspectSchema } from './input-schema.ts';
@@ -97,9 +99,13 @@ export const argumentsChecker = (
   };
 };
 
-/** The parsed text, or undefined when it is no JSON or hides a prototype. An empty text is an empty object. */
+// Deeper ones than are kept are refused in words of their own, once they are parsed.
+const argumentLimits: JsonLimits = { ...foreignJsonLimits, maxDepth: 10_000 };
+
+/** The parsed text, or undefined when it is no JSON, holds too much or hides a prototype. An empty text is an empty object. */
 export const parseArguments = (text: string): Json | undefined => {
   if (text.trim() === '') return {};
+  if (jsonShapeProblem(Buffer.from(text), argumentLimits) !== null) return undefined;
   try {
     return parse(text, null, { protoAction: 'error', constructorAction: 'error' }) as Json;
   } catch {

@@ -28,6 +28,7 @@ export {
   type RemoteTaskEnd,
   remoteFailureType,
 } from './remote-agent.ts';
+export { ResultFiles } from './result-files.ts';
 export type { OpensSpan } from './tool.ts';
 export {
   type AttachmentDescriptor,

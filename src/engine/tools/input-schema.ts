@@ -1,5 +1,6 @@
 import { isRecord } from '../../contract/record.ts';
-import { isNestedTooDeep, maxJsonDepth } from '../../core/documents/json-depth.ts';
+import { isNestedTooDeep } from '../../core/documents/json-depth.ts';
+import { maxJsonDepth } from '../../core/documents/json-shape.ts';
 import { patternProblem } from './linear-pattern.ts';
 import { graphProblem, type Recursion, type SchemaGraph, schemaSize } from './schema-graph.ts';
 import { type KeywordKind, keywordKinds, type SchemaMembers, subschemas } from './schema-keywords.ts';

@@ -1,5 +1,7 @@
 import type { Json } from '../../contract/schema.ts';
-import type { AttachmentDescriptor } from './tool.ts';
+import { nestsTooDeep } from '../../core/documents/json-depth.ts';
+import { maxJsonDepth } from '../../core/documents/json-shape.ts';
+import { type AttachmentDescriptor, ToolError } from './tool.ts';
 
 export interface Truncation {
   readonly originalBytes: number;
@@ -22,11 +24,25 @@ export const outputLimit = (own: number | null, byDefault: number | null): numbe
 
 /**
  * The text that the model gets for a result: a string as it is, nothing as `null`, everything else as JSON.
- * Half surrogate pairs are replaced, because UTF-8 cannot hold them. Throws TypeError for what JSON cannot hold.
+ * Half surrogate pairs are replaced, because UTF-8 cannot hold them. Throws TypeError for what JSON cannot hold, and
+ * ToolError for a value that nests deeper than JSON may that is kept.
  */
 export const canonicalText = (value: Json | undefined): string => {
   if (typeof value === 'string') return value.toWellFormed();
-  return JSON.stringify(value ?? null) ?? 'null';
+  const text = jsonText(value);
+  if (nestsTooDeep(text)) throw tooDeep();
+  return text;
+};
+
+const tooDeep = (): ToolError => new ToolError(`The result of the tool is nested deeper than ${maxJsonDepth} levels.`);
+
+const jsonText = (value: Json | undefined): string => {
+  try {
+    return JSON.stringify(value ?? null) ?? 'null';
+  } catch (error) {
+    // Written by recursion, which ends at a depth that depends on the machine.
+    throw error instanceof RangeError ? tooDeep() : error;
+  }
 };
 
 /** Bytes of a code point as JSON text writes it. */

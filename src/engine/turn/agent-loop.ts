@@ -86,7 +86,10 @@ const refuseFiltered = (run: ActiveRun, turn: ModelTurn): void => {
 
 interface ModelTurns {
   readonly conversation: Conversation;
-  /** One call with the conversation as it is sent now; the answer is part of the run from then on. */
+  /**
+   * One call with the conversation as it is sent now; the answer is part of the run from then on. Its text begins with
+   * that of the paused answers that it goes on with.
+   */
   call(withTools: boolean, isRepair?: boolean): Promise<ModelTurn>;
 }
 
@@ -97,6 +100,8 @@ const openTurns = async (run: ActiveRun, ports: TurnPorts): Promise<ModelTurns> 
   const own = withGiven(agent.instructions(culture, parameters, mode), run.plan.given);
   const instructions = withResources(own, run.plan.resources ?? []);
   const conversation = openConversation(run, ports, (model, ask) => utilityCall(run, ports, model, ask), instructions);
+  /** What the model has said in an answer that its provider has paused. */
+  let begun = '';
   return {
     conversation,
     async call(withTools, isRepair = false) {
@@ -106,7 +111,9 @@ const openTurns = async (run: ActiveRun, ports: TurnPorts): Promise<ModelTurns> 
       const turn = await modelTurn(run, ports, prompt, withTools, isRepair);
       run.messages.push(newMessage(run.id, turn.messageId, 'Assistant', ports.now(), turn.contents));
       if (turn.toolCalls.length === 0) refuseFiltered(run, turn);
-      return turn;
+      const text = `${begun}${turn.text}`;
+      begun = turn.finish.isPaused === true ? text : '';
+      return { ...turn, text };
     },
   };
 };
@@ -159,6 +166,13 @@ const openTurn = async (
   return early;
 };
 
+/** Why the run goes on; null: it is done. A run at its cap of rounds has no more to give, whatever its criteria say. */
+const nextInput = async (
+  loop: { next(text: string): Promise<string | null> } | null,
+  { text }: ModelTurn,
+  withTools: boolean,
+): Promise<string | null> => (loop === null || !withTools ? null : loop.next(text));
+
 /**
  * The loop: model, tools, model, … until an answer without tool calls, or the iteration cap; where the agent has loop
  * criteria, again until they are met. A resumed turn first answers the calls that were open; `next`, the user's next
@@ -189,8 +203,12 @@ export const agentLoop = async (
       if (pause !== null) return pause;
       continue;
     }
-    // A run at its cap of rounds has no more to give, whatever its criteria say.
-    const feedback = loop === null || !withTools ? null : await loop.next(turn.text);
+    if (turn.finish.isPaused === true && withTools) {
+      // Sent back as it is, in a round of its own.
+      keepMessage(run, []);
+      continue;
+    }
+    const feedback = await nextInput(loop, turn, withTools);
     if (feedback === null) {
       const finishReason = withTools ? turn.finish.finishReason : 'Iterations';
       return finalAnswer(run, ports, turns, { output: turn.text, finishReason });

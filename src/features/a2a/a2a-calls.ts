@@ -34,7 +34,7 @@ export const isStreaming = (method: A2AMethod): boolean => streams.has(method);
 const checkedBy = <T>(schema: TSchema) => {
   let checker: Checker | null = null;
   return (params: unknown): T => {
-    checker ??= compileChecker(schema);
+    checker ??= compileChecker(schema, { nullIsAbsent: true });
     const value = checker.normalize(params);
     if (checker.check(value)) return value as T;
     const [first] = checker.errors(value);

@@ -1,4 +1,4 @@
-import { AcpError } from '../../contract/errors.ts';
+import { AcpError, isRunFailure } from '../../contract/errors.ts';
 import { type RpcId, type RpcRequest, rpcCodes, rpcFailure, rpcResult } from '../../contract/json-rpc.ts';
 import { ok } from '../../contract/operation.ts';
 import type { Json } from '../../contract/schema.ts';
@@ -143,6 +143,7 @@ export const a2aService = (deps: A2AServiceDeps): Handlers<typeof a2aOperations>
     answering.traced = telemetry.begin(context.trace ?? null, request.method, agent.name);
     const { span } = answering.traced;
     assertAccepts(headers.accept, isStreaming(method) ? 'text/event-stream' : 'application/json');
+    if (isStreaming(method)) context.openStream?.();
     const asked = askedExtensions(headers['a2a-extensions'] ?? headers['x-a2a-extensions']);
     calls.assertExtensions(asked.flatMap(({ uri, required }) => (required ? [uri] : [])));
     const described = publicAgent(agent);
@@ -170,7 +171,7 @@ export const a2aService = (deps: A2AServiceDeps): Handlers<typeof a2aOperations>
   const failed = (error: unknown, context: CallContext, { version, id }: Answering): CallReply => {
     const failure = protocolError(error, context.requestId);
     if (failure === null) throw error;
-    if (failure.kind === 'Internal')
+    if (failure.kind === 'Internal' && !isRunFailure(error))
       deps.log.error({ requestId: context.requestId, error: failure.cause }, 'A request of another agent failed');
     const body = rpcFailure(id, failure.in(version));
     const headers = { 'A2A-Version': version };

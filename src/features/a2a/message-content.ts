@@ -46,6 +46,12 @@ const assertType = ({ text, data, mediaType = '' }: Part, allowed: readonly stri
 
 const kinds = ['text', 'raw', 'url', 'data'] as const;
 
+/** Beside another kind, null data say that there are none. */
+const kindsOf = (part: Part): readonly string[] => {
+  const named = kinds.filter((kind) => part[kind] !== undefined);
+  return named.length > 1 && part.data === null ? named.filter((kind) => kind !== 'data') : named;
+};
+
 const whole = async function* (bytes: Uint8Array): AsyncGenerator<Uint8Array, void> {
   yield bytes;
 };
@@ -83,8 +89,7 @@ export const messageContent = (request: SendMessageRequest, allowedMediaTypes: r
   const documents: MessageContent['documents'] = [];
   const files: SentFile[] = [];
   for (const part of message.parts) {
-    if (kinds.filter((kind) => part[kind] !== undefined).length !== 1)
-      throw invalid(`A part must have exactly one of ${kinds.join(', ')}.`);
+    if (kindsOf(part).length !== 1) throw invalid(`A part must have exactly one of ${kinds.join(', ')}.`);
     if (part.url !== undefined)
       throw new A2AError('ContentTypeNotSupported', 'A part with a url is not fetched: send its content.');
     assertType(part, allowedMediaTypes);

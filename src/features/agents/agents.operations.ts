@@ -140,6 +140,7 @@ export const agentOperations = defineOperations({
       "Instructions, tools, the session's history, attachments and the message are counted as the next run would send them. No model is called, and nothing is stored.",
     params: AgentName,
     body: AgentRunRequest,
+    nullIsAbsent: true,
     maxBodyBytes: 4_194_304,
     responses: { 200: ContextWindowEstimate },
     errors: [

@@ -28,10 +28,10 @@ export { stampedVersion } from './agents.store.ts';
 export { type CodeAgents, CodeAgentsError, loadCodeAgents, noCodeAgents } from './code-agents.ts';
 export type { PromptHistory } from './estimate.service.ts';
 export { type ExposedModels, isModelName } from './exposed-models.ts';
-
 export { compileOffline, type OfflineWorld, readDefinition } from './offline-agents.ts';
 export { estimatePrompt } from './prompt-estimate.ts';
 export { estimateTokens } from './token-count.ts';
+export { agentBodyErrors } from './unknown-fields.rules.ts';
 
 export type AgentSettings = Pick<Config['Service'], 'Agents' | 'AgentGraph' | 'UtilityModel'> & {
   readonly Skills: Pick<Config['Service']['Skills'], 'MaxSkillsPerAgent'>;

@@ -52,7 +52,7 @@ export const statusAt = (row: Pick<ApprovalRow, 'status' | 'expires_at'>, now: n
 export const isLapsed = (row: Pick<ApprovalRow, 'status' | 'expires_at'>, now: number): boolean =>
   row.status === 'Pending' && statusAt(row, now) === 'Expired';
 
-const isDecided = (status: string): boolean => status === 'Approved' || status === 'Rejected';
+export const isDecided = (status: string): boolean => status === 'Approved' || status === 'Rejected';
 
 /** A call that does not wait any more; without a decision its time is over. */
 interface Settled {
@@ -70,6 +70,12 @@ const settledBy = ({ row: { tenant_id: tenantId }, decision }: Settled): Audited
   decision === null
     ? { tenantId, ...expiry }
     : { tenantId, principal: { actor: decision.decidedBy }, audit: approvalOperations.decide.audit };
+
+/** What the audit trail is told of a call whose time is over. */
+export const expiredCall = (row: ApprovalRow): [ChangedEntity, AuditedCall] => {
+  const lapsed: Settled = { row, decision: null };
+  return [changed(lapsed), settledBy(lapsed)];
+};
 
 /** Answers a decision that could not be stored (APPR-28). One that another decision overtook is left to the caller. */
 export const notStored = (error: unknown): never => {

@@ -19,7 +19,7 @@ export const approvalOperations = defineOperations({
     path: '/api/approvals/pending',
     summary: 'List the tool calls that wait for a decision, newest first',
     description:
-      'Only calls of queued runs are listed: those of a run with a client are answered in the next run of its session. What is decided here is the call with the arguments that the entry shows.',
+      'Every call that waits is listed, whoever started its run; with `inBand` the next run of its session may decide it as well. What is decided here is the call with the arguments that the entry shows.',
     query: Type.Object({ agentName: Type.Optional(Type.String()), ...pagingQuery }),
     responses: { 200: Type.Array(PendingApproval) },
     errors: ['run-not-allowed'],
@@ -43,7 +43,7 @@ export const approvalOperations = defineOperations({
     path: '/api/approvals/{id}/decide',
     summary: 'Approve or reject a waiting tool call',
     description:
-      'The first decision counts. When the last open call of the run is decided, a further run goes on with all of them, and the answer names it.',
+      'The first decision counts, whether it comes here or with the next run of the session. When the last open call of the run is decided, a further run goes on with all of them, and the answer names it.',
     params: Type.Object({ id: Uuid }),
     body: ApprovalDecisionRequest,
     responses: { 200: PendingApproval },

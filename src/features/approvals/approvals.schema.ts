@@ -17,6 +17,9 @@ export const PendingApproval = Type.Object(
     agentName: Type.String(),
     sessionId: Type.String(),
     requestId: Type.String({ description: "Id of the request in the run's events" }),
+    inBand: Type.Boolean({
+      description: "The run's own answer carries the request too: the session's next run may decide it as well",
+    }),
     toolCallId: Type.String(),
     toolName: Type.String(),
     arguments: nullable(JsonValue, { description: absent }),
@@ -26,7 +29,10 @@ export const PendingApproval = Type.Object(
     decidedAt: nullable(Time),
     reason: nullable(Type.String()),
     expiresAt: nullable(Time),
-    continuationRunId: nullable(Uuid),
+    continuationRunId: nullable(Uuid, {
+      description:
+        'Run that continues with the decision: the queued one, or the next run of the session that brought it',
+    }),
     createdAt: Time,
   },
   { title: 'PendingApproval' },

@@ -25,6 +25,9 @@ export interface ApprovalServiceDeps {
   readonly now: () => number;
 }
 
+/** States of a paused run in which another run continues it. */
+const continues: ReadonlySet<string> = new Set(['Queued', 'Answered']);
+
 const toPublic = (row: MailboxRow, now: number): PendingApproval => ({
   id: row.id,
   tenantId: row.tenant_id,
@@ -32,6 +35,7 @@ const toPublic = (row: MailboxRow, now: number): PendingApproval => ({
   agentName: row.agent_name,
   sessionId: row.session_id,
   requestId: row.request_id,
+  inBand: row.in_band === 1,
   toolCallId: row.tool_call_id,
   toolName: row.tool_name,
   arguments: row.arguments === null ? null : (JSON.parse(row.arguments) as Json),
@@ -41,7 +45,7 @@ const toPublic = (row: MailboxRow, now: number): PendingApproval => ({
   decidedAt: isoTimeOrNull(row.decided_at),
   reason: row.reason,
   expiresAt: isoTimeOrNull(row.expires_at),
-  continuationRunId: row.handover_state === 'Queued' ? row.continuation_run_id : null,
+  continuationRunId: continues.has(row.handover_state ?? '') ? row.continuation_run_id : null,
   createdAt: isoTime(row.created_at),
 });
 

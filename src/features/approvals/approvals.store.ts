@@ -117,14 +117,28 @@ export const approvalStore = defineStore((storage) => {
         .orderBy('created_at')
         .limit(limit)
         .execute(),
-    /** Calls of the session that are stored as undecided, also those whose time is over. */
+    /** States of the calls of these runs, by the ids of their requests. */
+    async statesOf(runIds: readonly string[]) {
+      if (runIds.length === 0) return [];
+      return storage.db
+        .selectFrom('approvals')
+        .select(['run_id', 'request_id', 'status', 'expires_at'])
+        .where('run_id', 'in', runIds)
+        .execute();
+    },
+    /** Every call of the paused runs of the session of which one is stored as undecided, also where its time is over. */
     undecided: (tenantId: string, sessionId: string) =>
       storage.db
         .selectFrom('approvals')
-        .select(['run_id', 'status', 'expires_at'])
-        .where('tenant_id', '=', tenantId)
-        .where('session_id', '=', sessionId)
-        .where('status', '=', 'Pending')
+        .select(['run_id', 'status', 'expires_at', 'in_band'])
+        .where('run_id', 'in', (eb) =>
+          eb
+            .selectFrom('approvals as open')
+            .select('open.run_id')
+            .where('open.tenant_id', '=', tenantId)
+            .where('open.session_id', '=', sessionId)
+            .where('open.status', '=', 'Pending'),
+        )
         .execute(),
     /** A paused run of the session of which some call was decided and that has not gone on: its continuation is in line, or not yet queued (`Waiting`). */
     unfinished: (tenantId: string, sessionId: string) =>
@@ -169,11 +183,15 @@ export const approvalStore = defineStore((storage) => {
     expire: (tenantId: string, id: string): Promise<void> =>
       change(pendingRow(tenantId, id).set({ status: 'Expired' })),
     /** Orders everything that happens to the calls of one run; fails its unit when another change came first. */
-    moveHandover: ({ run_id, version }: ApprovalHandoverRow, state: string): Promise<void> =>
+    moveHandover: (
+      { run_id, version, continuation_run_id: queuedRunId }: ApprovalHandoverRow,
+      state: string,
+      continuationRunId: string = queuedRunId,
+    ): Promise<void> =>
       change(
         storage.db
           .updateTable('approval_handovers')
-          .set({ state, version: version + 1 })
+          .set({ state, version: version + 1, continuation_run_id: continuationRunId })
           .where('run_id', '=', run_id)
           .where('version', '=', version),
       ),

@@ -12,7 +12,7 @@ import type { AuditLog } from '../audit/index.ts';
 import type { GuardsFeature } from '../guards/index.ts';
 import type { Mailbox, SessionAccess, SessionWaits } from '../sessions/index.ts';
 import type { WebhookEvents } from '../webhooks/index.ts';
-import { type Continuations, createApprovalDecisions, isLapsed, statusAt } from './approval-decisions.ts';
+import { type Continuations, createApprovalDecisions, isDecided, statusAt } from './approval-decisions.ts';
 import { createApprovalExpiration } from './approval-expiration.ts';
 import { createApprovalMetrics } from './approval-metrics.ts';
 import { type ApprovalRuleStore, approvalRuleStore, type StandingRule } from './approval-rules.store.ts';
@@ -39,6 +39,8 @@ export interface ApprovalsDeps {
   readonly guards: Pick<GuardsFeature, 'inspectRequest'>;
   /** What a continuation takes over from the run that paused, as JSON. */
   contextOf(plan: RunPlan): unknown;
+  /** Lane of a continuation whose source was no job. */
+  readonly resumeLane: string;
   readonly lifecycle: { readonly draining: boolean };
   readonly telemetry: Telemetry;
   readonly log: Logger;
@@ -62,6 +64,7 @@ export const approvalsFeature = (deps: ApprovalsDeps) => {
     now,
     newId,
   });
+  const expiresAfterMs = settings.ExpirationEnabled ? settings.DefaultExpiration : null;
   const decisions = createApprovalDecisions({
     ...deps,
     store,
@@ -87,25 +90,42 @@ export const approvalsFeature = (deps: ApprovalsDeps) => {
       approvals: store,
       events: deps.events,
       contextOf: deps.contextOf,
+      recordingEnabled: recording.Enabled,
       recordToolPayloads: recording.RecordToolPayloads,
-      expiresAfterMs: settings.ExpirationEnabled ? settings.DefaultExpiration : null,
+      expiresAfterMs,
+      lane: deps.resumeLane,
       newId,
     }),
     mailbox: {
       /**
        * Queues a continuation that became due because the last call lapsed, too: the scan that would do it may be a while
-       * off, and no other turn may come between. While nothing can be queued, what was decided holds nobody up.
+       * off, and no other turn may come between. While nothing can be queued, what was decided holds nobody up. Calls that
+       * the session's next run may decide block no turn, until one of them was decided in the mailbox.
        */
       async blockedUntil(tenantId, sessionId) {
         const at = now();
-        const undecided = await store.undecided(tenantId, sessionId);
-        const open = undecided.filter((row) => !isLapsed(row, at));
+        const rows = await store.undecided(tenantId, sessionId);
+        const begun = new Set(rows.filter(({ status }) => isDecided(status)).map((row) => row.run_id));
+        const open = rows.filter(
+          (row) => statusAt(row, at) === 'Pending' && (row.in_band === 0 || begun.has(row.run_id)),
+        );
         if (open.length > 0) return Math.max(...open.map((row) => row.expires_at ?? Number.POSITIVE_INFINITY));
-        await decisions.settleLapsed(undecided);
+        await decisions.settleLapsed(rows);
         const unfinished = await store.unfinished(tenantId, sessionId);
         if (unfinished === undefined || (unfinished.state === 'Waiting' && !scheduling.Enabled)) return null;
         if (unfinished.state === 'Waiting') await decisions.settle(unfinished.run_id);
         return Number.POSITIVE_INFINITY;
+      },
+      async settled(requests) {
+        const rows = await store.statesOf([...new Set(requests.map((row) => row.run_id))]);
+        await decisions.settleLapsed(rows);
+        const at = now();
+        const states = new Map<string, string>();
+        // A request without a row is of an earlier version, or not recorded: it expires all the same.
+        for (const { id, state, created_at: askedAt } of requests)
+          if (state === 'Open' && expiresAfterMs !== null && askedAt + expiresAfterMs <= at) states.set(id, 'Expired');
+        for (const row of rows) states.set(row.request_id, statusAt(row, at));
+        return new Map([...states].filter(([, status]) => status !== 'Pending'));
       },
       async decided(sourceRunId) {
         const handover = await store.handover(sourceRunId);
@@ -119,7 +139,7 @@ export const approvalsFeature = (deps: ApprovalsDeps) => {
           calls: new Map(rows.map((row) => [row.request_id, { status: statusAt(row, at), reason: row.reason }])),
         };
       },
-      decide: createInBandDecisions({ rules, audit, metrics, now, newId }),
+      ...createInBandDecisions({ store, rules, audit, metrics, voidOpen: requests.voidOpen, now, newId }),
     } satisfies Mailbox,
     expiration: createApprovalExpiration({
       store,

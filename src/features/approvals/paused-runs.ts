@@ -17,12 +17,19 @@ export interface PausedRunDeps {
   /** What a continuation takes over from its source: attribution, principal, parameters. */
   contextOf(plan: RunPlan): unknown;
   readonly recordToolPayloads: boolean;
+  /** False: runs have no rows, and neither have their requests; the answers of the runs alone carry them. */
+  readonly recordingEnabled: boolean;
   /** Null: rows of the mailbox do not expire. */
   readonly expiresAfterMs: number | null;
+  /** Lane of a continuation whose source was no job. */
+  readonly lane: string;
   readonly newId: () => string;
 }
 
-/** What is stored with the end of a run that waits: its open requests and, for a queued run, the mailbox. */
+/** Whether somebody reads the answer of the run, which then carries the requests. */
+const isInBand = ({ plan }: ActiveRun): boolean => plan.job === null;
+
+/** What is stored with the end of a run that waits: its open requests and, for approvals, their rows in the mailbox. */
 export const createPauseJournal = (deps: PausedRunDeps): PauseJournal => {
   const { requests, approvals, events, newId } = deps;
 
@@ -35,7 +42,7 @@ export const createPauseJournal = (deps: PausedRunDeps): PauseJournal => {
       kind: waiting.kind === 'approval' ? 'Approval' : 'ClientTool',
       tool_call_id: waiting.call.toolCallId,
       tool_name: waiting.call.toolName,
-      channel: run.plan.job === null ? 'InBand' : 'Mailbox',
+      channel: isInBand(run) ? 'InBand' : 'Mailbox',
       state: 'Open',
       idempotency_key: waiting.idempotencyKey,
       position,
@@ -58,6 +65,7 @@ export const createPauseJournal = (deps: PausedRunDeps): PauseJournal => {
       request_id: waiting.requestId,
       tool_call_id: waiting.call.toolCallId,
       tool_name: waiting.call.toolName,
+      in_band: isInBand(run) ? 1 : 0,
       arguments: deps.recordToolPayloads ? canonicalJson(waiting.arguments) : null,
       arguments_hash: argumentsHash(waiting.arguments),
       presentation: waiting.presentation === null ? null : JSON.stringify(waiting.presentation),
@@ -76,6 +84,7 @@ export const createPauseJournal = (deps: PausedRunDeps): PauseJournal => {
       sessionId,
       agentName: agent.name,
       toolName: waiting.call.toolName,
+      inBand: isInBand(run),
       expiresAt: isoTimeOrNull(expiresAt),
     };
     return [row, ...events.deliveries(tenantId, 'approval.pending', now, told)];
@@ -90,7 +99,7 @@ export const createPauseJournal = (deps: PausedRunDeps): PauseJournal => {
       agent_version: run.plan.agent.version,
       // Fixed here, so that no repeat of a decision can start a second run.
       continuation_run_id: newId(),
-      lane: run.plan.job?.lane ?? 'default',
+      lane: run.plan.job?.lane ?? deps.lane,
       context: JSON.stringify(deps.contextOf(run.plan)),
       state: 'Waiting',
       version: 0,
@@ -102,7 +111,7 @@ export const createPauseJournal = (deps: PausedRunDeps): PauseJournal => {
       const sessionId = run.session?.sessionId;
       if (sessionId === undefined) throw new Error('A run without a session cannot wait.');
       const rows = pause.calls.map((waiting, position) => request(run, sessionId, waiting, position, now));
-      if (run.plan.job === null || pause.status !== 'AwaitingApproval') return rows;
+      if (!deps.recordingEnabled || pause.status !== 'AwaitingApproval') return rows;
       return [
         ...rows,
         ...pause.calls.flatMap((waiting) => mailboxRow(run, sessionId, waiting, now)),

@@ -1,6 +1,7 @@
 import type { Kysely } from 'kysely';
 import { isoTime } from '../../core/iso-time.ts';
 import { defineStore } from '../../db/define-store.ts';
+import { storedText } from '../../db/stored-text.ts';
 import type { AuditHeadRow, Tables } from '../../db/tables.ts';
 import { entryHash, idAfter } from './chain.rules.ts';
 import { maskedJson } from './masking.rules.ts';
@@ -43,6 +44,8 @@ const lockHead = async (db: Kysely<Tables>, tenantId: string, added: number): Pr
     .executeTakeFirstOrThrow();
 };
 
+const heldText = (text: string): string => storedText(text).toWellFormed();
+
 /** Appends entries of one tenant to its chain, inside a transaction. */
 const appendTo = async (
   db: Kysely<Tables>,
@@ -56,7 +59,9 @@ const appendTo = async (
     const id = idAfter(newest.id, newId());
     // A clock that was set back repeats the time of the entry before.
     const at = Math.max(now(), newest.at);
-    const fields = { id, tenantId, actor, action, entity, before: maskedJson(before), after: maskedJson(after) };
+    // Hashed as the store holds it, or the check of the chain would find it changed.
+    const named = { actor: actor === null ? null : heldText(actor), action, entity: heldText(entity) };
+    const fields = { id, tenantId, ...named, before: maskedJson(before), after: maskedJson(after) };
     const createdAt = isoTime(at);
     const hash = entryHash({ ...fields, createdAt, previousHash: newest.hash });
     await db
@@ -64,9 +69,7 @@ const appendTo = async (
       .values({
         tenant_id: tenantId,
         id,
-        actor,
-        action,
-        entity,
+        ...named,
         before: fields.before,
         after: fields.after,
         created_at: at,

@@ -3,7 +3,7 @@ import { checkRunBody } from '../../contract/run-body.ts';
 import { AgentRunRequest } from '../../contract/run-request.ts';
 import { compileChecker } from '../../core/validate.ts';
 
-const checker = compileChecker(AgentRunRequest);
+const checker = compileChecker(AgentRunRequest, { nullIsAbsent: true });
 
 const only = (path: string, message: string): readonly FieldError[] => [{ path, message }];
 

@@ -16,7 +16,7 @@ export interface ExposedRunsDeps {
   readonly limits: TreeLimits;
   readonly launch: Pick<Launch, 'enter' | 'start'>;
   readonly engine: Pick<LiveRuns, 'active' | 'cancel'>;
-  readonly records: Pick<RunRecords, 'get' | 'output'>;
+  readonly records: Pick<RunRecords, 'get' | 'output' | 'heads'>;
   readonly sessions: Pick<SessionStore, 'get'>;
   readonly cancelRun: CancelRun;
   readonly authorization: RunAuthorization;
@@ -91,6 +91,8 @@ export const createExposedRuns = (deps: ExposedRunsDeps) => {
     keyOf: (context: CallContext): string => throughDoor(source, context).door.key,
     /** The run while it executes in this process. */
     active: (row: Pick<RunRow, 'id'>): ActiveRun | undefined => deps.engine.active(row.id),
+    /** Runs as they are now, which their callers have found before, in one look. */
+    heads: deps.records.heads,
     /** What a run that is over has answered; null where it did not. */
     output: (row: Pick<RunRow, 'id' | 'tenant_id'>): Promise<string | null> =>
       deps.records.output(row.tenant_id, row.id),

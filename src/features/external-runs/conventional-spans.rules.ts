@@ -1,6 +1,6 @@
 import { isRecord } from '../../contract/record.ts';
 import { unnamedError } from './genai-spans.rules.ts';
-import type { Attributes, AttributeValue, RawGroup, RawSpan } from './received-spans.ts';
+import type { Attributes, AttributeValue, RawSpan } from './received-spans.ts';
 import { messagesFrom, numberedMessages, parsed, verbatim } from './said-messages.rules.ts';
 import {
   apiOfProvider,
@@ -206,7 +206,7 @@ const addError = (attributes: Names, { exceptionType, status }: RawSpan): void =
 };
 
 /** Attributes of a span under the names of OpenTelemetry; what a span has under others is still there. */
-const conventional = (span: RawSpan): Names => {
+export const conventionalAttributes = (span: RawSpan): Attributes => {
   const attributes: Names = Object.assign(Object.create(null), span.attributes) as Names;
   const [kind, operation] = operationOf(span);
   addError(attributes, span);
@@ -227,11 +227,6 @@ const conventional = (span: RawSpan): Names => {
   return attributes;
 };
 
-/** Spans of a request, whichever convention their libraries follow. */
-export const conventionalGroups = (groups: readonly RawGroup[]): readonly RawGroup[] =>
-  groups.map(({ serviceName, spans }) => ({
-    serviceName,
-    spans: spans
-      .filter(({ attributes }) => attributes[placeholder.attribute] !== placeholder.value)
-      .map((span) => ({ ...span, attributes: conventional(span) })),
-  }));
+/** It only announces another, and says nothing that the other does not. */
+export const isPlaceholder = ({ attributes }: Pick<RawSpan, 'attributes'>): boolean =>
+  attributes[placeholder.attribute] === placeholder.value;

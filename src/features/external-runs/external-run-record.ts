@@ -1,20 +1,20 @@
 import type { RunAttribution } from '../../core/caller/attribution.ts';
 import type { Statement } from '../../db/statement.ts';
 import { newMessage } from '../../engine/context/index.ts';
-import { addCosts, type CostMicros, costOf, type PriceList, publicCost, unknownPrices } from '../../engine/pricing.ts';
+import { type CostMicros, decimal, type PriceList, publicCost } from '../../engine/pricing.ts';
 import {
-  createElsewherePrices,
   encodePack,
   eventPayload,
   type LoggedEvent,
+  type LoggedRunEnd,
   type RecordingSettings,
   type RunJournal,
   recordedPayload,
 } from '../../engine/record/index.ts';
 import { RunFailure, storedError } from '../../engine/run-failure.ts';
-import { addUsage, reportedUsage } from '../../engine/usage.ts';
 import type { ModelProviders, ModelUsage } from '../../providers/models/index.ts';
-import type { ExternalModelCall, ExternalRun, ExternalTree } from './external-runs.rules.ts';
+import { createExternalModels, shortName } from './external-models.ts';
+import type { ExternalRun, ExternalTree } from './external-runs.rules.ts';
 
 export interface ExternalRunRecordDeps {
   readonly journal: RunJournal;
@@ -31,41 +31,12 @@ export interface ExternalOwner extends RunAttribution {
 
 type TimedEvent = readonly [at: number, type: string, members: Readonly<Record<string, unknown>>];
 
-const noUsage: ModelUsage = {
-  inputTokens: null,
-  outputTokens: null,
-  totalTokens: null,
-  cachedInputTokens: null,
-  reasoningTokens: null,
-  audioInputTokens: null,
-  audioOutputTokens: null,
-};
-
 const failureOf = (errorType: string): RunFailure =>
   new RunFailure('Unknown', errorType, 'The agent, which ran elsewhere, reported an error.');
 
-/** Names of models and providers come from outside; a row has room for names, not for texts. */
-const shortName = <T extends string | null>(text: T): T =>
-  (text === null ? null : text.slice(0, 128).toWellFormed()) as T;
-
 /** The rows, log and tool calls of runs that another program has executed, all of them closed. */
 export const createExternalRunRecord = ({ journal, prices, providers, recording, newId }: ExternalRunRecordDeps) => {
-  const pricesElsewhere = createElsewherePrices(prices, providers);
-  const priceOf = ({ provider, model, requestedModel, isEmbedding }: ExternalModelCall) => {
-    const price = pricesElsewhere(provider, [model, requestedModel]) ?? unknownPrices;
-    // Nothing is written by a model that makes embeddings.
-    return isEmbedding ? { ...price, output: price.output ?? 0 } : price;
-  };
-
-  const costsOf = ({ calls }: ExternalRun): CostMicros | null => {
-    const reported = calls.filter(({ usage }) => usage.totalTokens !== null);
-    return reported
-      .map((call) => costOf(call.usage, priceOf(call)))
-      .reduce<CostMicros | null>((sum, cost) => (sum === null ? cost : addCosts(sum, cost)), null);
-  };
-
-  const usageOf = ({ calls }: ExternalRun): ModelUsage | null =>
-    reportedUsage(calls.map(({ usage }) => usage).reduce(addUsage, noUsage));
+  const modelsOf = createExternalModels(prices, providers);
 
   const toolOf = (tenantId: string, run: ExternalRun, tool: ExternalRun['tools'][number], order: number) => {
     const given = recordedPayload(tool.arguments ?? 'null', recording);
@@ -127,7 +98,7 @@ export const createExternalRunRecord = ({ journal, prices, providers, recording,
           {
             ...{ childRunId: child.id, agentName: child.agentName },
             ...{ status: child.errorType === null ? 'Completed' : 'Failed' },
-            ...{ durationMs: child.endedAt - child.startedAt, usage: usageOf(child) },
+            ...{ durationMs: child.endedAt - child.startedAt, usage: modelsOf(child).usage },
           },
         ],
       ]),
@@ -161,27 +132,25 @@ export const createExternalRunRecord = ({ journal, prices, providers, recording,
       : [newMessage(id, newId(), 'User', startedAt, [{ type: 'Text', text: input }])];
 
   /** The writes of all runs of a tree, to be made in one unit. */
-  return (
+  const statements = (
     tenantId: string,
     owner: ExternalOwner,
     labels: Readonly<Record<string, string>>,
     { runs }: ExternalTree,
   ): readonly Statement[] => {
     const [root] = runs;
-    const spent = runs.map((run) => ({ run, usage: usageOf(run), cost: costsOf(run) }));
+    const spent = runs.map((run) => ({ run, ...modelsOf(run) }));
     const tree = {
       tokens: spent.reduce((sum, { usage }) => sum + (usage?.totalTokens ?? 0), 0),
       costMicros: spent.reduce((sum, { cost }) => sum + (cost?.total ?? 0), 0),
     };
     const opened: Statement[] = [];
-    // The root closes last: its end says what its whole tree has used.
-    const closed: Statement[] = [];
-    for (const { run, usage, cost } of spent) {
-      const newest = run.calls.at(-1);
-      const model = { modelProvider: shortName(newest?.provider ?? null), modelId: shortName(newest?.model ?? null) };
+    const closed: (readonly Statement[])[] = [];
+    const childrenOf = Map.groupBy(runs, ({ parent }) => parent);
+    for (const { run, model, usage, cost, shares } of spent) {
       const rootRunId = run === root ? null : root.id;
       const tools = toolsOf(tenantId, run);
-      const children = runs.filter(({ parent }) => parent === run);
+      const children = childrenOf.get(run) ?? [];
       const toolEvents = tools.flatMap(({ events }) => events);
       const events = eventsOf(run, children, toolEvents, model, { usage, cost });
       const { errorType } = run;
@@ -196,17 +165,33 @@ export const createExternalRunRecord = ({ journal, prices, providers, recording,
         ...tools.flatMap(({ statements }) => statements),
         journal.packed(tenantId, run.id, 0, events.length - 1, encodePack(events)),
       );
-      closed.unshift(
-        ...journal.closed({
+      closed.push(
+        journal.closed({
           ...{ id: run.id, tenantId, status: errorType === null ? 'Completed' : 'Failed' },
-          ...{ completedAt: run.endedAt, agentVersion: null, ...model, usage, cost },
+          ...{ completedAt: run.endedAt, agentVersion: null, ...model, usage, cost, shares },
           ...{ error: errorType === null ? null : storedError(failureOf(errorType)) },
           ...{ eventCount: events.length, rootRunId, tree: run === root ? tree : null },
         }),
       );
     }
-    return [...opened, ...closed];
+    // The root closes last: its end says what its whole tree has used.
+    return [...opened, ...closed.reverse().flat()];
   };
+
+  /** What the log says of the end of each run of a tree that is stored. */
+  const ends = (tenantId: string, { runs }: ExternalTree): readonly LoggedRunEnd[] =>
+    runs.map((run) => {
+      const { usage, cost } = modelsOf(run);
+      const error = run.errorType === null ? null : storedError(failureOf(run.errorType));
+      return {
+        ...{ runId: run.id, tenantId, agent: run.agentName, kind: 'External', parentRunId: run.parent?.id ?? null },
+        ...{ status: error === null ? 'Completed' : 'Failed', durationMs: run.endedAt - run.startedAt, error },
+        ...{ inputTokens: usage?.inputTokens ?? null, outputTokens: usage?.outputTokens ?? null },
+        cost: decimal(cost?.total ?? null),
+      };
+    });
+
+  return { statements, ends };
 };
 
 export type ExternalRunRecord = ReturnType<typeof createExternalRunRecord>;

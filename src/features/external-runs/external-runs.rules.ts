@@ -27,6 +27,7 @@ export interface ExternalModelCall {
   /** What was asked for: an answer names the version of it, such as by a date. */
   readonly requestedModel: string | null;
   readonly isEmbedding: boolean;
+  readonly isFailed: boolean;
   readonly usage: ModelUsage;
 }
 
@@ -102,11 +103,6 @@ type MutableRun = { -readonly [K in keyof ExternalRun]: ExternalRun[K] } & {
 const inOrder = (a: ReceivedSpan, b: ReceivedSpan): number =>
   a.startedAt - b.startedAt || (a.spanId < b.spanId ? -1 : 1);
 
-const isBelow = (run: ExternalRun, above: ExternalRun | null): boolean => {
-  for (let { parent } = run; parent !== null; { parent } = parent) if (parent === above) return true;
-  return false;
-};
-
 /** The run of a span, without what lies below it. */
 const openRun = (tenantId: string, span: ReceivedSpan, parent: MutableRun | null): MutableRun => {
   const depth = parent === null ? 0 : parent.depth + 1;
@@ -129,13 +125,17 @@ const openRun = (tenantId: string, span: ReceivedSpan, parent: MutableRun | null
   };
 };
 
-const modelCallOf = ({ attributes }: ReceivedSpan): ExternalModelCall => ({
-  provider: providerOf(attributes),
-  model: modelOf(attributes),
-  requestedModel: requestedModelOf(attributes),
-  isEmbedding: isEmbedding(attributes),
-  usage: usageOf(attributes),
-});
+const modelCallOf = (span: ReceivedSpan): ExternalModelCall => {
+  const { attributes } = span;
+  return {
+    provider: providerOf(attributes),
+    model: modelOf(attributes),
+    requestedModel: requestedModelOf(attributes),
+    isEmbedding: isEmbedding(attributes),
+    isFailed: errorOf(span) !== null,
+    usage: usageOf(attributes),
+  };
+};
 
 const withoutUsage = (call: ExternalModelCall): ExternalModelCall => ({
   ...call,
@@ -164,6 +164,8 @@ const nowhere: Place = { run: null, tree: null, isCounted: false };
 const createAssembly = (tenantId: string, root: ReceivedSpan) => {
   const trees: MutableTree[] = [];
   const saidByAgent = new Set<MutableRun>();
+  /** Those with tokens in a run below them. */
+  const toldBelow = new Set<MutableRun>();
   let ofRoot: Place | null = null;
 
   const open = (span: ReceivedSpan, { run: parent, tree: around }: Place): Place => {
@@ -200,14 +202,23 @@ const createAssembly = (tenantId: string, root: ReceivedSpan) => {
       const { spanId, startedAt, endedAt, attributes } = span;
       run?.tools.push({ ...toolCallOf(attributes), spanId, startedAt, endedAt, errorType: errorOf(span) });
     },
-    /** An agent that tells its own use, and whose calls of models are not here. */
-    addOwnUse(span: ReceivedSpan, { run, tree }: Place): void {
-      if (run === null || run.calls.length > 0) return;
-      const isToldBelow = tree?.some((one) => isBelow(one, run) && hasUsage(one)) === true;
-      run.calls.push(isToldBelow ? withoutUsage(modelCallOf(span)) : modelCallOf(span));
+    /** An agent, after all that is below it. Its own use counts where no calls of models are here. */
+    close(span: ReceivedSpan, { run }: Place): void {
+      if (run === null) return;
+      if (run.calls.length === 0)
+        run.calls.push(toldBelow.has(run) ? withoutUsage(modelCallOf(span)) : modelCallOf(span));
+      if (run.spanId !== span.spanId || run.parent === null) return;
+      if (toldBelow.has(run) || hasUsage(run)) toldBelow.add(run.parent);
     },
   };
 };
+
+/** A span whose children are being gone through. */
+interface OpenSpan {
+  readonly span: ReceivedSpan;
+  readonly place: Place;
+  readonly children: Iterator<ReceivedSpan>;
+}
 
 /**
  * What the spans of one part of a trace say of agents. Each `invoke_agent` or `invoke_workflow` is a run, one inside another its child. Calls of
@@ -225,14 +236,24 @@ export const assembleRuns = (
     if (span !== root && span.parentSpanId !== null)
       children.getOrInsertComputed(span.parentSpanId, () => []).push(span);
   const assembly = createAssembly(tenantId, root);
-  const walk = (span: ReceivedSpan, around: Place): void => {
+  const opened = (span: ReceivedSpan, around: Place): OpenSpan => {
     const role = roleOf(span);
     const place = assembly.placeOf(span, around);
     const isCounted = role === 'ModelCall' ? assembly.addCall(span, place) : place.isCounted;
     if (role === 'Tool') assembly.addTool(span, place);
-    for (const child of children.get(span.spanId) ?? []) walk(child, { ...place, isCounted });
-    if (isAgentLike(role)) assembly.addOwnUse(span, place);
+    return { span, place: { ...place, isCounted }, children: (children.get(span.spanId) ?? []).values() };
   };
-  walk(root, nowhere);
+  // A list in place of recursion: each span may be the parent of the next.
+  const above = [opened(root, nowhere)];
+  for (let last = above.at(-1); last !== undefined; last = above.at(-1)) {
+    const { span, place } = last;
+    const { value: child, done } = last.children.next();
+    if (done !== true) {
+      above.push(opened(child, place));
+      continue;
+    }
+    above.pop();
+    if (isAgentLike(roleOf(span))) assembly.close(span, place);
+  }
   return assembly.trees.map((runs) => ({ traceId: root.traceId, serviceName: root.serviceName, runs }));
 };

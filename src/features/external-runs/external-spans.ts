@@ -1,10 +1,8 @@
 import { AcpError } from '../../contract/errors.ts';
 import type { Clock, Timer } from '../../core/clock.ts';
+import { createTurns } from '../../core/event-loop-turns.ts';
 import type { Logger } from '../../core/logger.ts';
-import type { SpanKind } from '../../core/telemetry/span.ts';
-import type { Statement } from '../../db/statement.ts';
 import type { Storage } from '../../db/storage.ts';
-import { type RunJournal, type StoredSpan, sensitiveText } from '../../engine/record/index.ts';
 import { retryDelayMs } from '../../scheduler/retry-delay.ts';
 import type { ExternalRunRecord } from './external-run-record.ts';
 import { assembleRuns, type ExternalTree } from './external-runs.rules.ts';
@@ -15,36 +13,30 @@ import {
   type SpanOwner,
   type WaitingSpan,
 } from './external-spans.store.ts';
-import { traceAttributes } from './genai-spans.rules.ts';
+import { createExternalTrace, type ExternalTraceDeps, spansOfTrees } from './external-trace.ts';
 import type { ReceivedSpan } from './received-spans.ts';
-import { isStillWhole, lateOf, readyParts } from './span-parts.rules.ts';
+import { lateOf, readyParts, stillWhole } from './span-parts.rules.ts';
 
-export interface ExternalSpansDeps {
+export interface ExternalSpansDeps extends Pick<ExternalTraceDeps, 'journal' | 'newId'> {
   readonly storage: Pick<Storage, 'transaction' | 'stores'>;
-  readonly journal: Pick<RunJournal, 'trace'>;
-  readonly record: ExternalRunRecord;
+  readonly record: Pick<ExternalRunRecord, 'statements'>;
   /** Tells of runs that are stored now: quotas have their cost. */
   stored(tenantId: string, tree: ExternalTree): void;
   /** Tells of spans that are not tried any more. */
   setAside(count: number): void;
   /** Tells of spans that were set aside for so long that they are gone now. */
   dropped(count: number): void;
-  readonly settings: {
+  readonly settings: ExternalTraceDeps['settings'] & {
     /** How long the spans below a root may stay away. */
     readonly settleAfterMs: number;
     /** How long spans wait for the one above them. */
     readonly orphansAfterMs: number;
     /** How old spans may get that no run could be made of. */
     readonly setAsideForMs: number;
-    /** Null: traces are not stored. */
-    readonly maxSpansPerRun: number | null;
-    readonly recordSensitiveData: boolean;
-    readonly maxPayloadLength: number;
   };
   readonly log: Pick<Logger, 'error' | 'warn'>;
   /** On which the processes of a store agree. */
   readonly clock: Clock;
-  readonly newId: () => string;
 }
 
 /** Spans that came when their run had been stored, or beyond what one trace may have. */
@@ -57,6 +49,8 @@ export interface RefusedSpans {
 export const maxSpansPerTrace = 5000;
 const tracesAtOnce = 100;
 const tracesPerUnit = 100;
+// Others wait for the store as long as that takes.
+const spansPerUnit = 500;
 const looksPerWait = 4;
 // Where no spans are taken any more, what is left of those that were.
 const leftoversEveryMs = 3_600_000;
@@ -64,7 +58,8 @@ const leftoversEveryMs = 3_600_000;
 const knownForMs = 24 * 3_600_000;
 // With the pauses of jobs that is a quarter of an hour.
 const maxAttempts = 8;
-const kinds: readonly SpanKind[] = ['Internal', 'Internal', 'Server', 'Client', 'Producer', 'Consumer'];
+
+type Part = readonly [WaitingSpan, ...WaitingSpan[]];
 
 /** Why spans were set aside: a code of the service's errors, or the class of what was thrown. */
 const reasonOf = (error: unknown): string =>
@@ -83,84 +78,65 @@ const labelsOf = (owner: SpanOwner, { traceId, serviceName, runs: [root] }: Exte
   };
 };
 
-const byStart = (a: ReceivedSpan, b: ReceivedSpan): number =>
-  a.startedAt - b.startedAt || (a.spanId < b.spanId ? -1 : 1);
-
-/** Spans of one of several trees in a part. Parents come before what is below them. */
-const spansBelow = ({ runs: [top] }: ExternalTree, spans: readonly ReceivedSpan[]): readonly ReceivedSpan[] => {
-  const inside = new Set([top.spanId]);
-  return spans.filter(({ spanId, parentSpanId }) => {
-    if (spanId !== top.spanId && !inside.has(parentSpanId ?? '')) return false;
-    inside.add(spanId);
-    return true;
-  });
+/** Parts whose spans are few enough to be written at once, or one that has more. */
+const inUnits = (parts: readonly Part[]): readonly (readonly Part[])[] => {
+  const units: Part[][] = [];
+  let spans = spansPerUnit;
+  for (const part of parts) {
+    spans += part.length;
+    if (spans > spansPerUnit) {
+      units.push([]);
+      spans = part.length;
+    }
+    units.at(-1)?.push(part);
+  }
+  return units;
 };
 
 /** Makes runs of spans: a part of a trace becomes runs when its root has come and nothing has followed for a while. */
 export const createExternalSpans = (deps: ExternalSpansDeps) => {
-  const { storage, journal, record, settings, clock, newId } = deps;
+  const { storage, record, settings, clock } = deps;
+  const traceOf = createExternalTrace(deps);
 
-  const traceOf = (tenantId: string, tree: ExternalTree, spans: readonly ReceivedSpan[]): Statement[] => {
-    const { maxSpansPerRun, recordSensitiveData } = settings;
-    if (maxSpansPerRun === null) return [];
-    const [root] = tree.runs;
-    const runOf = new Map(tree.runs.map(({ spanId, id }) => [spanId, id]));
-    const kept = [...spans].sort(byStart).slice(0, maxSpansPerRun * tree.runs.length);
-    const idOf = new Map(kept.map(({ spanId }) => [spanId, newId()]));
-    const contentOf = recordSensitiveData ? (text: string) => sensitiveText(text, settings) : null;
-    const stored = kept.map((span): StoredSpan => {
-      const runId = runOf.get(span.spanId);
-      return {
-        id: idOf.get(span.spanId) ?? '',
-        parentId: idOf.get(span.parentSpanId ?? '') ?? null,
-        spanId: span.spanId,
-        name: span.name,
-        kind: kinds[span.kind] ?? 'Internal',
-        startedAt: span.startedAt,
-        endedAt: span.endedAt,
-        status: span.isError ? 'Error' : 'Unset',
-        attributes: { ...traceAttributes(span, contentOf), ...(runId === undefined ? {} : { 'acp.run.id': runId }) },
-      };
-    });
-    const { traceId } = tree;
-    return [
-      journal.trace({
-        ...{ id: newId(), tenantId, runId: root.id, traceId },
-        ...{ startedAt: root.startedAt, endedAt: root.endedAt, spans: stored },
-      }),
-    ];
-  };
-
-  /** Stores the runs of one part, unless somebody else has or another span has come; those that are new. */
-  const storePart = async (
-    tenantId: string,
-    part: readonly [WaitingSpan, ...WaitingSpan[]],
-  ): Promise<readonly ExternalTree[]> => {
-    const [{ span: top, owner, traceId }] = part;
+  /** What one part becomes. Compiled ahead of its unit: in there a statement could not be. */
+  const writesOf = (tenantId: string, part: Part) => {
+    const [{ span: top, owner }] = part;
     const spans = part.map(({ span }) => span);
     const trees = assembleRuns(tenantId, top, spans);
-    // Compiled ahead: in the unit a statement could not be.
-    const writes = trees.map((tree) => ({
+    const spansOf = trees.length === 1 ? null : spansOfTrees(trees, spans);
+    return trees.map((tree) => ({
       tree,
       rootId: tree.runs[0].id,
       statements: [
-        ...record(tenantId, owner, labelsOf(owner, tree), tree),
-        ...traceOf(tenantId, tree, trees.length === 1 ? spans : spansBelow(tree, spans)),
+        ...record.statements(tenantId, owner, labelsOf(owner, tree), tree),
+        ...traceOf(tenantId, tree, spansOf?.get(tree.runs[0].spanId) ?? spans),
       ],
     }));
-    const spanIds = part.map(({ spanId }) => spanId);
+  };
+
+  /** Stores the runs of some parts of one trace, unless somebody else has or other spans have come; those that are new. */
+  const storeParts = async (
+    { tenantId, traceId }: ReadyTrace,
+    parts: readonly Part[],
+  ): Promise<readonly ExternalTree[]> => {
+    const writes = new Map(parts.map((part) => [part, writesOf(tenantId, part)]));
     return storage.transaction(async (unit) => {
       const store = unit(externalSpanStore);
       const heads = (await store.heads(tenantId, [traceId])).get(traceId) ?? [];
-      if (!isStillWhole(part, heads)) return [];
+      const whole = stillWhole(parts, heads).map((part) => ({ part, trees: writes.get(part) ?? [] }));
+      const all = whole.flatMap(({ trees }) => trees);
       // Their spans may have been forgotten since.
       const already = await store.stored(
         tenantId,
-        writes.map(({ rootId }) => rootId),
+        all.map(({ rootId }) => rootId),
       );
-      const fresh = writes.filter(({ rootId }) => !already.has(rootId));
+      const fresh = all.filter(({ rootId }) => !already.has(rootId));
       for (const { statements } of fresh) await unit.write(statements);
-      await store.taken(tenantId, traceId, spanIds, writes[0]?.rootId ?? '');
+      const byRun = Map.groupBy(whole, ({ trees }) => trees[0]?.rootId ?? '');
+      for (const [runId, some] of byRun) {
+        const spanIds = some.flatMap(({ part }) => part.map(({ spanId }) => spanId));
+        await store.taken(tenantId, traceId, spanIds, runId);
+      }
       return fresh.map(({ tree }) => tree);
     }, `traces:${tenantId}`);
   };
@@ -223,18 +199,29 @@ export const createExternalSpans = (deps: ExternalSpansDeps) => {
     deps.log.error({ tenantId, traceId, spans: spanIds?.length, error }, `Spans from outside ${what}`);
   };
 
-  const settleTrace = async (trace: ReadyTrace, now: number): Promise<void> => {
-    const { tenantId, traceId } = trace;
-    const waiting = await storage.stores(externalSpanStore).waiting(tenantId, traceId);
-    for (const part of readyParts(waiting, now - settings.settleAfterMs, now - settings.orphansAfterMs)) {
-      if (part.some(({ nextAt }) => nextAt > now)) continue;
-      const spanIds = part.map(({ spanId }) => spanId);
+  const settleParts = async (trace: ReadyTrace, parts: readonly Part[]): Promise<void> => {
+    try {
+      for (const tree of await storeParts(trace, parts)) deps.stored(trace.tenantId, tree);
+    } catch (error) {
       // A part that cannot be stored keeps no other from it.
-      try {
-        for (const tree of await storePart(tenantId, part)) deps.stored(tenantId, tree);
-      } catch (error) {
-        await failed(trace, spanIds, error);
-      }
+      if (parts.length > 1) for (const part of parts) await settleParts(trace, [part]);
+      else
+        await failed(
+          trace,
+          parts.flat().map(({ spanId }) => spanId),
+          error,
+        );
+    }
+  };
+
+  const settleTrace = async (trace: ReadyTrace, now: number): Promise<void> => {
+    const waiting = await storage.stores(externalSpanStore).waiting(trace.tenantId, trace.traceId);
+    const parts = readyParts(waiting, now - settings.settleAfterMs, now - settings.orphansAfterMs);
+    const due = parts.filter((part) => part.every(({ nextAt }) => nextAt <= now));
+    const turn = createTurns();
+    for (const some of inUnits(due)) {
+      await settleParts(trace, some);
+      await turn();
     }
   };
 
@@ -295,8 +282,10 @@ export const createExternalSpans = (deps: ExternalSpansDeps) => {
       // Within one request, too, a span counts once.
       const unique = new Map(spans.map((span) => [`${span.traceId}${span.spanId}`, span]));
       const traces = [...Map.groupBy(unique.values(), ({ traceId }) => traceId)];
+      const turn = createTurns();
       let refused: RefusedSpans = { late: 0, tooMany: 0 };
       for (let at = 0; at < traces.length; at += tracesPerUnit) {
+        await turn();
         const { late, tooMany } = await take(tenantId, owner, traces.slice(at, at + tracesPerUnit));
         refused = { late: refused.late + late, tooMany: refused.tooMany + tooMany };
       }

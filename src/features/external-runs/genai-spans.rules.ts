@@ -1,6 +1,7 @@
 import { isRecord } from '../../contract/record.ts';
 import type { ModelFinishReason, ModelUsage } from '../../providers/models/model-provider.ts';
 import type { Attributes, AttributeValue, ReceivedSpan } from './received-spans.ts';
+import { parsed } from './said-messages.rules.ts';
 
 /*
  * What the OpenTelemetry semantic conventions for generative AI say in the attributes of a span, and what their earlier
@@ -127,15 +128,10 @@ export const toolCallOf = (attributes: Attributes): ExternalToolCall => ({
   result: asText(attributes['gen_ai.tool.call.result']),
 });
 
+/** Content is a courtesy of the sender: text that is no list of messages is none. */
 const messagesOf = (value: AttributeValue | undefined): readonly unknown[] => {
-  if (typeof value !== 'string') return Array.isArray(value) ? value : [];
-  try {
-    const parsed: unknown = JSON.parse(value);
-    return Array.isArray(parsed) ? parsed : [];
-  } catch {
-    // Content is a courtesy of the sender: text that is no list of messages is none.
-    return [];
-  }
+  const messages = parsed(value);
+  return Array.isArray(messages) ? messages : [];
 };
 
 const partText = (part: unknown): string =>

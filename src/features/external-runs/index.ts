@@ -6,7 +6,7 @@ import type { Logger } from '../../core/logger.ts';
 import type { Telemetry } from '../../core/telemetry/telemetry.ts';
 import type { Storage } from '../../db/storage.ts';
 import type { PriceList } from '../../engine/pricing.ts';
-import type { RunJournal } from '../../engine/record/index.ts';
+import { logRunEnd, type RunJournal } from '../../engine/record/index.ts';
 import type { ModelProviders } from '../../providers/models/index.ts';
 import type { ActiveQuotas } from '../quotas/index.ts';
 import type { SessionAccess } from '../sessions/index.ts';
@@ -56,6 +56,7 @@ export const externalRunsFeature = (deps: ExternalRunsDeps) => {
     record,
     stored(tenantId, tree) {
       telemetry.stored(tree);
+      for (const end of record.ends(tenantId, tree)) logRunEnd(deps.log, end);
       deps.quotas?.unexecuted.closed(tenantId, tree.runs[0].id);
     },
     setAside: (count) => telemetry.sent('set_aside', count),

@@ -1,4 +1,6 @@
 import { isRecord } from '../../contract/record.ts';
+import { createJsonCursor, type JsonCursor } from './json-cursor.ts';
+import type { OtlpCount } from './otlp-count.ts';
 import {
   type AttributeValue,
   bag,
@@ -7,7 +9,7 @@ import {
   malformed,
   maxValueDepth,
   millisecondsOf,
-  type RawGroup,
+  newRawSpan,
   type RawSpan,
   serviceNameOf,
 } from './received-spans.ts';
@@ -70,10 +72,12 @@ const exceptionOf = (events: unknown): string => {
   return last === undefined ? '' : exceptionTypeOf(pairsOf(recordOf(last)['attributes'], 0));
 };
 
-const spanOf = (value: unknown, scope: string): RawSpan => {
+const spanOf = (value: unknown, count: OtlpCount, scope: string, serviceName: string | null): RawSpan => {
   const span = recordOf(value);
   const flags = Number(span['flags'] ?? 0);
+  count.attributesOfSpan(listOf(span['attributes']).length);
   return {
+    ...newRawSpan(scope, serviceName),
     // Hex, unlike all other bytes of the JSON form, in any letter case.
     traceId: textOf(span['traceId']).toLowerCase(),
     spanId: textOf(span['spanId']).toLowerCase(),
@@ -85,23 +89,77 @@ const spanOf = (value: unknown, scope: string): RawSpan => {
     end: timeOf(span['endTimeUnixNano']),
     status: choiceOf(recordOf(span['status'])['code'], 'STATUS_CODE_', statuses),
     exceptionType: exceptionOf(span['events']),
-    scope,
     attributes: pairsOf(span['attributes'], 0),
   };
 };
 
-/** Spans of an `ExportTraceServiceRequest` in the JSON encoding of OTLP. Throws `validation-failed` for what is none. */
-export const readJsonSpans = (body: unknown): readonly RawGroup[] => {
-  if (!isRecord(body)) throw malformed();
-  return listOf(body['resourceSpans']).map((group) => {
-    const { resource, scopeSpans } = recordOf(group);
-    return {
-      serviceName: serviceNameOf(pairsOf(recordOf(resource)['attributes'], 0)),
-      spans: listOf(scopeSpans).flatMap((one) => {
-        const { scope, spans } = recordOf(one);
-        const name = textOf(recordOf(scope)['name']);
-        return listOf(spans).map((span) => spanOf(span, name));
-      }),
-    };
+/**
+ * Goes through an object that has one list of many elements: reads what else it has, and comes back to the list with that
+ * known, since a resource may stand behind its spans.
+ */
+const withList = function* <T>(
+  cursor: JsonCursor,
+  list: string,
+  readOther: (name: string) => void,
+  element: () => Iterable<T>,
+): Generator<T> {
+  const next = cursor.object();
+  if (next === null) return;
+  // Of several members of one name the last counts, as for any JSON.
+  let position: number | null = null;
+  for (let name = next(); name !== null; name = next())
+    if (name === list) {
+      position = cursor.position;
+      cursor.skip();
+    } else readOther(name);
+  if (position === null) return;
+  const end = cursor.position;
+  cursor.position = position;
+  const more = cursor.array();
+  while (more?.() === true) yield* element();
+  cursor.position = end;
+};
+
+/** Spans of one library. */
+const readScope = function* (cursor: JsonCursor, count: OtlpCount, serviceName: string | null): Generator<RawSpan> {
+  count.group();
+  let scope = '';
+  const readName = (name: string): void => {
+    const value = cursor.value();
+    if (name === 'scope') scope = textOf(recordOf(value)['name']);
+  };
+  yield* withList(cursor, 'spans', readName, function* () {
+    if (count.span()) yield spanOf(cursor.value(), count, scope, serviceName);
+    else cursor.skip();
   });
+};
+
+/** Spans of one resource. */
+const readResource = function* (cursor: JsonCursor, count: OtlpCount): Generator<RawSpan> {
+  count.group();
+  let serviceName: string | null = null;
+  const readService = (name: string): void => {
+    const value = cursor.value();
+    if (name === 'resource') serviceName = serviceNameOf(pairsOf(recordOf(value)['attributes'], 0));
+  };
+  yield* withList(cursor, 'scopeSpans', readService, () => readScope(cursor, count, serviceName));
+};
+
+/**
+ * Spans of an `ExportTraceServiceRequest` in the JSON encoding of OTLP, one after the other. Throws `validation-failed` for
+ * what is none, and beyond the limits.
+ */
+export const readJsonSpans = function* (bytes: Uint8Array, count: OtlpCount): Generator<RawSpan> {
+  const cursor = createJsonCursor(bytes, { counted: (values) => count.values(values), unexpected: malformed });
+  const next = cursor.object();
+  if (next === null) throw malformed();
+  for (let name = next(); name !== null; name = next()) {
+    if (name !== 'resourceSpans') {
+      cursor.value();
+      continue;
+    }
+    const more = cursor.array();
+    while (more?.() === true) yield* readResource(cursor, count);
+  }
+  cursor.end();
 };

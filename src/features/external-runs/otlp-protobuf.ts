@@ -1,4 +1,6 @@
 import { BinaryReader, WireType } from '@bufbuild/protobuf/wire';
+import { AcpError } from '../../contract/errors.ts';
+import type { OtlpCount } from './otlp-count.ts';
 import {
   type AttributeValue,
   bag,
@@ -7,149 +9,289 @@ import {
   malformed,
   maxValueDepth,
   millisecondsOf,
-  type RawGroup,
+  newRawSpan,
   type RawSpan,
   serviceNameOf,
 } from './received-spans.ts';
 
-type Field = readonly [wireType: WireType, read: (reader: BinaryReader) => void];
-type Fields = Readonly<Record<number, Field>>;
+/** Reads one field, or says that it knows none of that number and type. */
+type ReadField = (number: number, wireType: WireType) => boolean;
 
 const { Varint, Bit64, LengthDelimited, Bit32 } = WireType;
 
-/** Reads one message to its end: known fields by number, all others, and those of another type, skipped. */
-const readMessage = (reader: BinaryReader, end: number, fields: Fields): void => {
+// The reader's own way makes an object of what it skips.
+const skip = (reader: BinaryReader, number: number, wireType: WireType): void => {
+  if (wireType !== LengthDelimited) {
+    reader.skip(wireType, number);
+    return;
+  }
+  reader.pos = reader.uint32() + reader.pos;
+  if (reader.pos > reader.len) throw new RangeError('A field is longer than its body.');
+};
+
+const bits = (...numbers: readonly number[]): number => numbers.reduce((all, number) => all | (1 << number), 0);
+
+/**
+ * Reads one message to its end; all fields that are not known, and those of another type, are skipped. They count as values
+ * do, and so does a field that stands there again without being one of a list (`repeated`: a bit for each of those).
+ */
+const readFields = (reader: BinaryReader, end: number, count: OtlpCount, read: ReadField, repeated = 0): void => {
+  let seen = 0;
   while (reader.pos < end) {
     const [number, wireType] = reader.tag();
-    const field = fields[number];
-    if (field === undefined || field[0] !== wireType) reader.skip(wireType, number);
-    else field[1](reader);
+    const bit = number < 31 ? 1 << number : 0;
+    if ((seen & bit & ~repeated) !== 0) count.values();
+    seen |= bit;
+    if (read(number, wireType)) continue;
+    count.values();
+    skip(reader, number, wireType);
   }
   if (reader.pos !== end) throw new RangeError('A field is longer than its message.');
 };
 
-const readInner = (reader: BinaryReader, fields: Fields): void => {
+/** Where the message ends that begins here. */
+const endOf = (reader: BinaryReader): number => {
   const length = reader.uint32();
   const end = reader.pos + length;
   if (end > reader.len) throw new RangeError('A message is longer than its body.');
-  readMessage(reader, end, fields);
+  return end;
 };
 
-/** A field whose value is a member of an object. */
-const into = <T extends object, K extends keyof T>(
-  target: T,
-  member: K,
-  wireType: WireType,
-  read: (reader: BinaryReader) => T[K],
-): Field => [
-  wireType,
-  (reader) => {
-    target[member] = read(reader);
-  },
-];
+const readText = (reader: BinaryReader): string => clean(reader.string());
 
-const hex = (bytes: Uint8Array): string => Buffer.from(bytes).toString('hex');
+/** Hex digits of an id; none where it has another length, which no id has. */
+const readId = (reader: BinaryReader, length: number): string => {
+  const bytes = reader.bytes();
+  if (bytes.byteLength === 0) return '';
+  return bytes.byteLength === length ? Buffer.from(bytes).toString('hex') : 'invalid';
+};
 
-const readValue = (reader: BinaryReader, depth: number): AttributeValue => {
+const readValue = (reader: BinaryReader, count: OtlpCount, depth: number): AttributeValue => {
+  count.values();
   if (depth > maxValueDepth) {
-    reader.skip(LengthDelimited);
+    skip(reader, 0, LengthDelimited);
     return null;
   }
-  const held: { value: AttributeValue } = { value: null };
-  readInner(reader, {
-    1: into(held, 'value', LengthDelimited, (r) => clean(r.string())),
-    2: into(held, 'value', Varint, (r) => r.bool()),
-    3: into(held, 'value', Varint, (r) => Number(r.int64())),
-    4: into(held, 'value', Bit64, (r) => r.double()),
-    5: into(held, 'value', LengthDelimited, (r) => {
-      const list: AttributeValue[] = [];
-      readInner(r, { 1: [LengthDelimited, (inner) => void list.push(readValue(inner, depth + 1))] });
-      return list;
-    }),
-    6: into(held, 'value', LengthDelimited, (r) => {
-      const members = bag<AttributeValue>();
-      readInner(r, { 1: [LengthDelimited, (inner) => readPair(inner, members, depth + 1)] });
-      return members;
-    }),
-    7: into(held, 'value', LengthDelimited, (r) => Buffer.from(r.bytes()).toString('base64')),
+  let value: AttributeValue = null;
+  /** Values with a length. */
+  const readSized = (number: number): boolean => {
+    if (number === 1) value = readText(reader);
+    else if (number === 5) value = readList(reader, count, depth + 1);
+    else if (number === 6) value = readPairs(reader, count, depth + 1);
+    else if (number === 7) value = Buffer.from(reader.bytes()).toString('base64');
+    else return false;
+    return true;
+  };
+  readFields(reader, endOf(reader), count, (number, wireType) => {
+    if (wireType === LengthDelimited) return readSized(number);
+    if (number === 2 && wireType === Varint) value = reader.bool();
+    else if (number === 3 && wireType === Varint) value = Number(reader.int64());
+    else if (number === 4 && wireType === Bit64) value = reader.double();
+    else return false;
+    return true;
   });
-  return held.value;
+  return value;
 };
 
-const readPair = (reader: BinaryReader, attributes: Record<string, AttributeValue>, depth: number): void => {
-  const pair: { key: string; value: AttributeValue } = { key: '', value: null };
-  readInner(reader, {
-    1: into(pair, 'key', LengthDelimited, (r) => clean(r.string())),
-    2: into(pair, 'value', LengthDelimited, (r) => readValue(r, depth)),
+const readList = (reader: BinaryReader, count: OtlpCount, depth: number): readonly AttributeValue[] => {
+  const list: AttributeValue[] = [];
+  readFields(
+    reader,
+    endOf(reader),
+    count,
+    (number, wireType) => {
+      if (number !== 1 || wireType !== LengthDelimited) return false;
+      list.push(readValue(reader, count, depth));
+      return true;
+    },
+    bits(1),
+  );
+  return list;
+};
+
+/** A message whose pairs stand under one number, such as a list of attributes. */
+const readPairs = (reader: BinaryReader, count: OtlpCount, depth: number): Record<string, AttributeValue> => {
+  const pairs = bag<AttributeValue>();
+  readFields(
+    reader,
+    endOf(reader),
+    count,
+    (number, wireType) => {
+      if (number !== 1 || wireType !== LengthDelimited) return false;
+      readPair(reader, count, pairs, depth);
+      return true;
+    },
+    bits(1),
+  );
+  return pairs;
+};
+
+const readPair = (
+  reader: BinaryReader,
+  count: OtlpCount,
+  pairs: Record<string, AttributeValue>,
+  depth: number,
+): void => {
+  count.values();
+  let key = '';
+  let value: AttributeValue = null;
+  readFields(reader, endOf(reader), count, (number, wireType) => {
+    if (wireType !== LengthDelimited) return false;
+    if (number === 1) key = readText(reader);
+    else if (number === 2) value = readValue(reader, count, depth);
+    else return false;
+    return true;
   });
-  attributes[pair.key] = pair.value;
+  pairs[key] = value;
 };
 
 /** The type of the exception that an event tells of, when it is of one. */
-const readException = (reader: BinaryReader): string | null => {
-  const event = { name: '', attributes: bag<AttributeValue>() };
-  readInner(reader, {
-    2: into(event, 'name', LengthDelimited, (r) => clean(r.string())),
-    3: [LengthDelimited, (r) => readPair(r, event.attributes, 0)],
-  });
-  return event.name === 'exception' ? exceptionTypeOf(event.attributes) : null;
+const readException = (reader: BinaryReader, count: OtlpCount): string | null => {
+  count.values();
+  let name = '';
+  const attributes = bag<AttributeValue>();
+  readFields(
+    reader,
+    endOf(reader),
+    count,
+    (number, wireType) => {
+      if (wireType !== LengthDelimited) return false;
+      if (number === 2) name = readText(reader);
+      else if (number === 3) readPair(reader, count, attributes, 0);
+      else return false;
+      return true;
+    },
+    bits(3),
+  );
+  return name === 'exception' ? exceptionTypeOf(attributes) : null;
 };
 
-const readSpan = (reader: BinaryReader): RawSpan => {
-  const span: RawSpan = {
-    ...{ traceId: '', spanId: '', parentSpanId: '', flags: 0, name: '', kind: 0 },
-    ...{ start: 0, end: 0, status: 0, exceptionType: '', scope: '', attributes: bag<AttributeValue>() },
-  };
-  readInner(reader, {
-    1: into(span, 'traceId', LengthDelimited, (r) => hex(r.bytes())),
-    2: into(span, 'spanId', LengthDelimited, (r) => hex(r.bytes())),
-    4: into(span, 'parentSpanId', LengthDelimited, (r) => hex(r.bytes())),
-    5: into(span, 'name', LengthDelimited, (r) => clean(r.string())),
-    6: into(span, 'kind', Varint, (r) => r.int32()),
-    7: into(span, 'start', Bit64, (r) => millisecondsOf(r.fixed64())),
-    8: into(span, 'end', Bit64, (r) => millisecondsOf(r.fixed64())),
-    9: [LengthDelimited, (r) => readPair(r, span.attributes, 0)],
-    11: into(span, 'exceptionType', LengthDelimited, (r) => readException(r) ?? span.exceptionType),
-    15: [LengthDelimited, (r) => readInner(r, { 3: into(span, 'status', Varint, (status) => status.int32()) })],
-    16: into(span, 'flags', Bit32, (r) => r.fixed32()),
+const readStatus = (reader: BinaryReader, count: OtlpCount): number => {
+  let status = 0;
+  readFields(reader, endOf(reader), count, (number, wireType) => {
+    if (number !== 3 || wireType !== Varint) return false;
+    status = reader.int32();
+    return true;
   });
+  return status;
+};
+
+const readSpan = (reader: BinaryReader, count: OtlpCount, scope: string, serviceName: string | null): RawSpan => {
+  const span = newRawSpan(scope, serviceName);
+  let attributes = 0;
+  /** Fields with a length. */
+  const readSized = (number: number): boolean => {
+    if (number === 1) span.traceId = readId(reader, 16);
+    else if (number === 2) span.spanId = readId(reader, 8);
+    else if (number === 4) span.parentSpanId = readId(reader, 8);
+    else if (number === 5) span.name = readText(reader);
+    else if (number === 9) {
+      attributes += 1;
+      count.attributesOfSpan(attributes);
+      readPair(reader, count, span.attributes, 0);
+    } else if (number === 11) span.exceptionType = readException(reader, count) ?? span.exceptionType;
+    else if (number === 15) span.status = readStatus(reader, count);
+    else return false;
+    return true;
+  };
+  readFields(
+    reader,
+    endOf(reader),
+    count,
+    (number, wireType) => {
+      if (wireType === LengthDelimited) return readSized(number);
+      if (number === 6 && wireType === Varint) span.kind = reader.int32();
+      else if (number === 7 && wireType === Bit64) span.start = millisecondsOf(reader.fixed64());
+      else if (number === 8 && wireType === Bit64) span.end = millisecondsOf(reader.fixed64());
+      else if (number === 16 && wireType === Bit32) span.flags = reader.fixed32();
+      else return false;
+      return true;
+    },
+    bits(9, 11),
+  );
   return span;
 };
 
+/** Reads the messages of one number of a message whose other fields are read already. */
+const elements = function* (reader: BinaryReader, end: number, wanted: number): Generator<void> {
+  while (reader.pos < end) {
+    const [number, wireType] = reader.tag();
+    if (number === wanted && wireType === LengthDelimited) yield;
+    else skip(reader, number, wireType);
+  }
+};
+
 /** Spans of one library. Its name may stand behind them. */
-const readScope = (reader: BinaryReader): readonly RawSpan[] => {
-  const scope = { name: '' };
-  const spans: RawSpan[] = [];
-  readInner(reader, {
-    1: [
-      LengthDelimited,
-      (r) => readInner(r, { 1: into(scope, 'name', LengthDelimited, (inner) => clean(inner.string())) }),
-    ],
-    2: [LengthDelimited, (r) => void spans.push(readSpan(r))],
-  });
-  return spans.map((span) => ({ ...span, scope: scope.name }));
+const readScope = function* (reader: BinaryReader, count: OtlpCount, serviceName: string | null): Generator<RawSpan> {
+  const end = endOf(reader);
+  const start = reader.pos;
+  let scope = '';
+  const readName: ReadField = (number, wireType) => {
+    if (number !== 1 || wireType !== LengthDelimited) return false;
+    scope = readText(reader);
+    return true;
+  };
+  readFields(
+    reader,
+    end,
+    count,
+    (number, wireType) => {
+      if (wireType !== LengthDelimited || (number !== 1 && number !== 2)) return false;
+      if (number === 1) readFields(reader, endOf(reader), count, readName);
+      else skip(reader, number, wireType);
+      return true;
+    },
+    bits(2),
+  );
+  reader.pos = start;
+  for (const _ of elements(reader, end, 2))
+    if (count.span()) yield readSpan(reader, count, scope, serviceName);
+    else skip(reader, 2, LengthDelimited);
+};
+
+/** Spans of one resource, which may stand behind them. */
+const readResource = function* (reader: BinaryReader, count: OtlpCount): Generator<RawSpan> {
+  const end = endOf(reader);
+  const start = reader.pos;
+  let attributes: Record<string, AttributeValue> = bag();
+  readFields(
+    reader,
+    end,
+    count,
+    (number, wireType) => {
+      if (wireType !== LengthDelimited || (number !== 1 && number !== 2)) return false;
+      if (number === 1) attributes = readPairs(reader, count, 0);
+      else skip(reader, number, wireType);
+      return true;
+    },
+    bits(2),
+  );
+  reader.pos = start;
+  const serviceName = serviceNameOf(attributes);
+  for (const _ of elements(reader, end, 2)) {
+    count.group();
+    yield* readScope(reader, count, serviceName);
+  }
 };
 
 /**
  * Spans of an `ExportTraceServiceRequest` in the binary encoding of Protocol Buffers (opentelemetry-proto 1.x,
- * collector/trace/v1). Throws `validation-failed` for bytes that are none.
+ * collector/trace/v1), one after the other. Throws `validation-failed` for bytes that are none, and beyond the limits.
  */
-export const readProtobufSpans = (bytes: Uint8Array): readonly RawGroup[] => {
-  const groups: RawGroup[] = [];
-  const readGroup = (reader: BinaryReader): void => {
-    const resource = bag<AttributeValue>();
-    const scopes: (readonly RawSpan[])[] = [];
-    readInner(reader, {
-      1: [LengthDelimited, (r) => readInner(r, { 1: [LengthDelimited, (pair) => readPair(pair, resource, 0)] })],
-      2: [LengthDelimited, (r) => void scopes.push(readScope(r))],
-    });
-    groups.push({ serviceName: serviceNameOf(resource), spans: scopes.flat() });
-  };
+export const readProtobufSpans = function* (bytes: Uint8Array, count: OtlpCount): Generator<RawSpan> {
+  const reader = new BinaryReader(bytes);
   try {
-    const reader = new BinaryReader(bytes);
-    readMessage(reader, reader.len, { 1: [LengthDelimited, readGroup] });
+    while (reader.pos < reader.len) {
+      const [number, wireType] = reader.tag();
+      if (number === 1 && wireType === LengthDelimited) {
+        count.group();
+        yield* readResource(reader, count);
+      } else {
+        count.values();
+        skip(reader, number, wireType);
+      }
+    }
   } catch (error) {
-    throw malformed(error);
+    throw error instanceof AcpError ? error : malformed(error);
   }
-  return groups;
 };

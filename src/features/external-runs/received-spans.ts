@@ -45,18 +45,8 @@ export interface RawSpan {
   /** Name of the library that made the span. */
   scope: string;
   attributes: Record<string, AttributeValue>;
-}
-
-/** Spans of one resource. */
-export interface RawGroup {
-  readonly serviceName: string | null;
-  readonly spans: readonly RawSpan[];
-}
-
-/** Spans of a request, and how many of its entries were none. */
-export interface ReceivedSpans {
-  readonly spans: readonly ReceivedSpan[];
-  readonly invalid: number;
+  /** `service.name` of the resource. */
+  serviceName: string | null;
 }
 
 /** What an attribute has below this is left out; it also bounds the recursion. */
@@ -79,12 +69,21 @@ export const clean = (text: string): string => text.replaceAll('\0', '\ufffd').t
 
 export const millisecondsOf = (nanos: bigint | string): number => Number(BigInt(nanos) / nanosPerMs);
 
+/** A span that says nothing yet. */
+export const newRawSpan = (scope: string, serviceName: string | null): RawSpan => ({
+  ...{ traceId: '', spanId: '', parentSpanId: '', flags: 0, name: '', kind: 0 },
+  ...{ start: 0, end: 0, status: 0, exceptionType: '', attributes: bag<AttributeValue>() },
+  scope,
+  serviceName,
+});
+
 const isId = (id: string, digits: number): boolean =>
   id.length === digits && /^[0-9a-f]+$/.test(id) && !/^0+$/.test(id);
 
-/** What the protocol lets a receiver expect of a span; null: it is not one. */
-const toSpan = (raw: RawSpan, serviceName: string | null, latest: number): ReceivedSpan | null => {
-  const { traceId, spanId, parentSpanId, start, end } = raw;
+/** What the protocol lets a receiver expect of a span; null: it is not one. `now`: epoch milliseconds. */
+export const receivedSpan = (raw: RawSpan, now: number): ReceivedSpan | null => {
+  const { traceId, spanId, parentSpanId, start, end, serviceName } = raw;
+  const latest = now + mostAheadMs;
   if (!isId(traceId, 32) || !isId(spanId, 16)) return null;
   if (parentSpanId !== '' && !/^0+$/.test(parentSpanId) && !isId(parentSpanId, 16)) return null;
   if (parentSpanId === spanId || start <= 0 || end < start || end > latest) return null;
@@ -109,11 +108,4 @@ export const serviceNameOf = (attributes: Attributes): string | null => {
 export const exceptionTypeOf = (attributes: Attributes): string => {
   const type = attributes['exception.type'];
   return typeof type === 'string' ? type : '';
-};
-
-export const collected = (groups: readonly RawGroup[], now: number): ReceivedSpans => {
-  const latest = now + mostAheadMs;
-  const all = groups.flatMap(({ serviceName, spans }) => spans.map((span) => toSpan(span, serviceName, latest)));
-  const spans = all.filter((span) => span !== null);
-  return { spans, invalid: all.length - spans.length };
 };

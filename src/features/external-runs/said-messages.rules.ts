@@ -1,5 +1,5 @@
 import { isRecord } from '../../contract/record.ts';
-import { parsedJson } from '../../core/documents/json-depth.ts';
+import { hasMoreValues, parsedJson } from '../../core/documents/json-depth.ts';
 import type { Attributes, AttributeValue } from './received-spans.ts';
 
 /*
@@ -32,9 +32,14 @@ const spoken = (role: string, text: string): readonly Said[] => (text === '' ? [
 
 const listed = (said: readonly Said[]): string | null => (said.length === 0 ? null : JSON.stringify(said));
 
-/** JSON where it is some; a sentence that begins like JSON, and JSON that a library has cut off, are texts. */
+// The longest conversations have some thousands of messages, each of a few values.
+const mostValues = 50_000;
+
+/** JSON where it is some; a sentence that begins like JSON, and JSON that a library has cut off or that has too many values, are texts. */
 export const parsed = (value: unknown): unknown =>
-  typeof value === 'string' && /^\s*[[{"]/.test(value) ? (parsedJson(value) ?? value) : value;
+  typeof value === 'string' && /^\s*[[{"]/.test(value) && !hasMoreValues(value, mostValues)
+    ? (parsedJson(value) ?? value)
+    : value;
 
 const textOf = (content: unknown): string => {
   if (typeof content === 'string') return content;
@@ -72,13 +77,17 @@ const messagesIn = (value: unknown, role: string, depth: number): readonly Said[
   return Object.keys(value).length === 0 ? [] : spoken(role, JSON.stringify(value));
 };
 
-/** JSON that some libraries cut at a length is no text that anybody has said. */
-const isCutOff = (value: unknown): boolean =>
-  typeof value === 'string' && /^(?:\{"|\[\{"|\[\[)/.test(value) && typeof parsed(value) === 'string';
+/** JSON that some libraries cut at a length, or with too many values, is no text that anybody has said. */
+const isUnread = (value: unknown, inner: unknown): boolean =>
+  typeof value === 'string' &&
+  typeof inner === 'string' &&
+  (/^(?:\{"|\[\{"|\[\[)/.test(value) || hasMoreValues(value, mostValues));
 
 /** `role` is that of text without one. Null: nothing was said here. */
-export const messagesFrom = (value: AttributeValue | undefined, role: string): string | null =>
-  isCutOff(value) ? null : listed(messagesIn(parsed(value), role, 0));
+export const messagesFrom = (value: AttributeValue | undefined, role: string): string | null => {
+  const inner = parsed(value);
+  return isUnread(value, inner) ? null : listed(messagesIn(inner, role, 0));
+};
 
 /** A value that was the whole answer, whatever it looks like. */
 export const verbatim = (value: AttributeValue | undefined, role: string): string | null =>

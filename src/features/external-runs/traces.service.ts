@@ -6,17 +6,18 @@ import { type FileReply, ok } from '../../contract/operation.ts';
 import type { Attribution } from '../../core/caller/attribution.ts';
 import type { RunAuthorization } from '../../core/caller/run-authorization.ts';
 import type { CallContext, Handlers } from '../../core/context.ts';
-import { parseJsonBody } from '../../core/documents/json-body.ts';
+import { createTurns } from '../../core/event-loop-turns.ts';
 import type { SessionAccess } from '../sessions/index.ts';
-import { conventionalGroups } from './conventional-spans.rules.ts';
+import { conventionalAttributes, isPlaceholder } from './conventional-spans.rules.ts';
 import { runNameOf } from './external-runs.rules.ts';
 import { isLocalRoot, type SpanOwner } from './external-spans.store.ts';
 import { type ExternalSpans, maxSpansPerTrace, type RefusedSpans } from './external-spans.ts';
 import type { ExternalTelemetry } from './external-telemetry.ts';
 import { agentNameOf, keptAttributes, type RecordedContent } from './genai-spans.rules.ts';
+import { maxSpansPerRequest, OtlpCount, otlpLimits } from './otlp-count.ts';
 import { readJsonSpans } from './otlp-json.ts';
 import { readProtobufSpans } from './otlp-protobuf.ts';
-import { collected, type ReceivedSpan } from './received-spans.ts';
+import { type RawSpan, type ReceivedSpan, receivedSpan } from './received-spans.ts';
 import type { traceOperations } from './traces.operations.ts';
 
 export interface TraceServiceDeps {
@@ -33,8 +34,6 @@ export interface TraceServiceDeps {
 
 type Encoding = 'protobuf' | 'json';
 
-/** Spans of one request; collectors send up to some eight thousand. */
-const maxSpansPerRequest = 10_000;
 const maxNameLength = 256;
 
 const unzip = promisify(gunzip);
@@ -61,6 +60,14 @@ const expanded = async (bytes: Uint8Array, encoding: string, limit: number): Pro
     });
   }
 };
+
+interface SpansOfBody {
+  readonly spans: readonly ReceivedSpan[];
+  /** How many were no spans. */
+  readonly invalid: number;
+  /** How many were not read. */
+  readonly surplus: number;
+}
 
 interface Refusal {
   readonly rejectedSpans: number;
@@ -105,11 +112,34 @@ export const traceService = (deps: TraceServiceDeps): Handlers<typeof traceOpera
     ...(await deps.attribution.of(context, { agentName, sessionId: null })),
     ownerId: deps.owners.enabled ? deps.owners.callerOwner(context.principal) : null,
   });
-  const short = (span: ReceivedSpan): ReceivedSpan => ({
-    ...span,
-    name: span.name.slice(0, maxNameLength).toWellFormed(),
-    attributes: keptAttributes(span.attributes, deps.content),
-  });
+  const limits = otlpLimits(deps.maxRequestBytes);
+
+  /** What is kept of a span; null: it is none. */
+  const keptOf = (raw: RawSpan): ReceivedSpan | null => {
+    const span = receivedSpan(raw, deps.now());
+    if (span === null) return null;
+    return {
+      ...span,
+      name: span.name.slice(0, maxNameLength).toWellFormed(),
+      attributes: keptAttributes(conventionalAttributes(raw), deps.content),
+    };
+  };
+
+  /** The spans of a body as far as a request may have them, while others have their turns. */
+  const spansIn = async (bytes: Uint8Array, encoding: Encoding): Promise<SpansOfBody> => {
+    const count = new OtlpCount(limits);
+    const turn = createTurns();
+    const spans: ReceivedSpan[] = [];
+    let invalid = 0;
+    for (const raw of encoding === 'json' ? readJsonSpans(bytes, count) : readProtobufSpans(bytes, count)) {
+      if (isPlaceholder(raw)) continue;
+      const span = keptOf(raw);
+      if (span === null) invalid += 1;
+      else spans.push(span);
+      await turn();
+    }
+    return { spans, invalid, surplus: count.surplus };
+  };
 
   /** Exporters try again where the store is away, and drop the rest. A span that was taken before is known the next time. */
   const kept = async (tenantId: string, owner: SpanOwner, spans: readonly ReceivedSpan[]): Promise<RefusedSpans> => {
@@ -130,11 +160,7 @@ export const traceService = (deps: TraceServiceDeps): Handlers<typeof traceOpera
       const sent = await context.readBody(deps.maxRequestBytes);
       const packing = (headers['content-encoding'] ?? '').trim().toLowerCase();
       const bytes = await expanded(sent, packing, deps.maxRequestBytes);
-      // The host bounds its bytes, and a span has some twenty values.
-      const groups =
-        encoding === 'json' ? readJsonSpans(parseJsonBody(bytes, Number.POSITIVE_INFINITY)) : readProtobufSpans(bytes);
-      const { spans: valid, invalid } = collected(conventionalGroups(groups), deps.now());
-      const spans = valid.slice(0, maxSpansPerRequest).map(short);
+      const { spans, invalid, surplus } = await spansIn(bytes, encoding);
       const agents = agentsOf(spans);
       for (const agentName of agents)
         await deps.authorization.require(context, 'Start', {
@@ -142,7 +168,6 @@ export const traceService = (deps: TraceServiceDeps): Handlers<typeof traceOpera
         });
       const owner = await ownerOf(context, agents[0] ?? 'external');
       const { late, tooMany } = await kept(context.tenantId, owner, spans);
-      const surplus = valid.length - spans.length;
       deps.telemetry.sent('taken', spans.length - late - tooMany);
       deps.telemetry.sent('invalid', invalid);
       deps.telemetry.sent('late', late);

@@ -17,7 +17,7 @@ export interface AgentToolDeps {
   readonly clock: Pick<Clock, 'after'>;
 }
 
-const input = compileChecker(AgentToolInput);
+const input = compileChecker(AgentToolInput, { nullIsAbsent: true });
 const badArguments: ReadonlySet<ErrorCode> = new Set([
   'session-not-owned',
   'session-agent-mismatch',
@@ -34,7 +34,8 @@ const steps: ReadonlySet<string> = new Set([
   'superstep.completed',
 ]);
 
-const checkedArguments = (args: RpcParams): AgentToolInput => {
+const checkedArguments = (given: RpcParams): AgentToolInput => {
+  const args = input.normalize(given);
   if (input.check(args)) return args as AgentToolInput;
   const [first] = input.errors(args);
   throw new RpcError(

@@ -5,13 +5,14 @@ import { ok } from '../../contract/operation.ts';
 import type { Json } from '../../contract/schema.ts';
 import { requestUrl } from '../../core/caller/request-url.ts';
 import type { CallContext, Handlers, UnreadCall } from '../../core/context.ts';
-import { readRpcMessage } from '../../core/json-rpc-message.ts';
+import { accepts, readRpcMessage } from '../../core/json-rpc-message.ts';
 import type { createHandshakeCalls } from './handshake-calls.ts';
 import type { McpHeaders, mcpEndpointOperations } from './mcp-endpoint.operations.ts';
 import { type Generation, generationOf, metaOf } from './mcp-envelope.rules.ts';
 import type { McpTelemetry } from './mcp-telemetry.ts';
 import type { McpCallContext } from './mcp-tool.ts';
 import type { McpTools } from './mcp-tools.ts';
+import { messageStream } from './message-stream.ts';
 import { type createStatelessCalls, statelessMethods } from './stateless-calls.ts';
 
 type McpHandlers = Handlers<typeof mcpEndpointOperations>;
@@ -46,6 +47,15 @@ const failed = (status: 200 | 400 | 404, id: Parameters<typeof rpcFailure>[0], e
 const statusOf = (generation: Generation, { code }: RpcError): 200 | 400 | 404 => {
   if (generation === 'handshake') return 200;
   return code === rpcCodes.methodNotFound ? 404 : 400;
+};
+
+/** A result for a caller that takes event streams alone, as some proxies ask: a stream of this one message. */
+const inAcceptedType = (reply: CallReply, { accept }: McpHeaders): CallReply => {
+  if (!('body' in reply) || reply.status !== 200 || accepts(accept, 'application/json')) return reply;
+  const { send, end, reply: stream } = messageStream();
+  send(reply.body);
+  end();
+  return stream;
 };
 
 /** Messages of the Model Context Protocol, of both its generations. */
@@ -108,7 +118,7 @@ export const mcpEndpointService = (deps: McpEndpointDeps): McpHandlers => {
   return {
     async call(context: CallContext & UnreadCall, { headers }) {
       assertOrigin(headers);
-      const message = await readRpcMessage(context, headers, maxBodyBytes);
+      const message = await readRpcMessage(context, headers, maxBodyBytes, ['application/json', 'text/event-stream']);
       if (message.kind === 'invalid') return failed(400, message.id, message.error);
       const generation = generationOf(message, headers);
       if (
@@ -122,7 +132,8 @@ export const mcpEndpointService = (deps: McpEndpointDeps): McpHandlers => {
           new RpcError(rpcCodes.invalidRequest, 'MCP-Protocol-Version names no version that is served.'),
         );
       const base = requestUrl(deps.prefix, headerOf(headers)) ?? deps.prefix;
-      if (message.kind === 'request') return told({ ...context, base }, message, headers, generation);
+      if (message.kind === 'request')
+        return inAcceptedType(await told({ ...context, base }, message, headers, generation), headers);
       if (message.kind === 'notification' && generation === 'handshake') handshake.notified(context, message);
       return { status: 202 };
     },

@@ -51,10 +51,11 @@ export const listTools = async (tools: McpTools, context: CallContext, params: R
 export const calledTool = async (
   tools: McpTools,
   context: CallContext,
-  { name, arguments: args = {} }: RpcParams,
+  { name, arguments: given }: RpcParams,
 ): Promise<{ readonly tool: McpTool; readonly args: RpcParams }> => {
   if (typeof name !== 'string') throw new RpcError(rpcCodes.invalidParams, 'params.name must be a text.');
-  if (typeof args !== 'object' || args === null || Array.isArray(args))
+  const args = given ?? {};
+  if (typeof args !== 'object' || Array.isArray(args))
     throw new RpcError(rpcCodes.invalidParams, 'params.arguments must be an object.');
   const tool = await tools.find(context, name);
   if (tool === null) throw new RpcError(rpcCodes.invalidParams, 'There is no such tool.');

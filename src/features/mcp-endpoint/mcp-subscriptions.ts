@@ -3,8 +3,7 @@ import { mcpMeta } from '../../contract/mcp.ts';
 import type { StreamReply } from '../../contract/operation.ts';
 import { isRecord } from '../../contract/record.ts';
 import type { Json } from '../../contract/schema.ts';
-import type { Clock } from '../../core/clock.ts';
-import type { CallContext } from '../../core/context.ts';
+import type { Clock, Timer } from '../../core/clock.ts';
 import type { Logger } from '../../core/logger.ts';
 import { serverInfo } from './mcp-methods.ts';
 import type { McpTasks } from './mcp-tasks.ts';
@@ -13,9 +12,9 @@ import type { McpTools } from './mcp-tools.ts';
 import { messageStream } from './message-stream.ts';
 
 export interface McpSubscriptionDeps {
-  readonly tools: McpTools;
+  readonly tools: Pick<McpTools, 'signature'>;
   /** Null: tasks are switched off. */
-  readonly tasks: McpTasks | null;
+  readonly tasks: Pick<McpTasks, 'find' | 'heads' | 'isOpen' | 'detailed'> | null;
   readonly lookEveryMs: number;
   readonly clock: Pick<Clock, 'every'>;
   readonly log: Pick<Logger, 'warn'>;
@@ -41,62 +40,135 @@ const wantedBy = ({ params }: RpcRequest, offersTasks: boolean): Wanted => {
   return { toolsListChanged: toolsListChanged === true, taskIds: offersTasks ? [...new Set(taskIds)] : [] };
 };
 
-/** Streams of notifications. What changes is looked for again and again, as it may have changed in another process. */
+interface Subscriber {
+  readonly context: McpCallContext;
+  /** The list that it was told of last, or opened with; null: it does not want to hear of it. */
+  list: string | null;
+  /** Tasks that it waits for, each with the status that it knows. */
+  readonly tasks: Map<string, string>;
+  readonly notify: (method: string, params: object) => void;
+}
+
+/** What the streams of one tenant have in common. */
+interface Watch {
+  readonly subscribers: Set<Subscriber>;
+  /** As it was at the last look; null: nobody has asked. */
+  list: Promise<string> | null;
+}
+
+/**
+ * Streams of notifications. What changes is looked for again and again, as it may have changed in another process: once for all
+ * streams of a tenant, however many there are.
+ */
 export const createMcpSubscriptions = (deps: McpSubscriptionDeps) => {
   const { tools, tasks, clock, log } = deps;
   const open = new Set<() => void>();
+  const watches = new Map<string, Watch>();
+  let timer: Timer | null = null;
+  let looking: Promise<void> | null = null;
 
-  const signature = async (context: CallContext): Promise<string> =>
-    JSON.stringify((await tools.list(context)).map(({ shape }) => shape));
+  const lookAtTask = async (subscriber: Subscriber, taskId: string): Promise<void> => {
+    const { context, tasks: known, notify } = subscriber;
+    const row = await tasks?.find(context, taskId, 'Read');
+    if (row === undefined) known.delete(taskId);
+    if (row === undefined || tasks === null || row.status === known.get(taskId)) return;
+    if (tasks.isOpen(row)) known.set(taskId, row.status);
+    else known.delete(taskId);
+    notify('notifications/tasks', await tasks.detailed(context, row));
+  };
+  const lookAtTasks = async (subscribers: readonly Subscriber[]): Promise<void> => {
+    const ids = new Set(subscribers.flatMap((subscriber) => [...subscriber.tasks.keys()]));
+    if (ids.size === 0 || tasks === null) return;
+    const heads = await tasks.heads([...ids]);
+    for (const subscriber of subscribers)
+      for (const [taskId, status] of subscriber.tasks)
+        if (heads.get(taskId)?.status !== status) await lookAtTask(subscriber, taskId);
+  };
+  const lookAtList = async (tenantId: string, watch: Watch): Promise<void> => {
+    const waiting = [...watch.subscribers].filter(({ list }) => list !== null);
+    if (waiting.length === 0) return;
+    const list = await tools.signature(tenantId);
+    watch.list = Promise.resolve(list);
+    for (const subscriber of waiting) {
+      if (subscriber.list === list) continue;
+      subscriber.list = list;
+      subscriber.notify('notifications/tools/list_changed', {});
+    }
+  };
+  const look = async (): Promise<void> => {
+    for (const [tenantId, watch] of [...watches])
+      try {
+        await lookAtTasks([...watch.subscribers]);
+        await lookAtList(tenantId, watch);
+      } catch (error) {
+        log.warn({ tenantId, error }, 'What subscribers wait for could not be read');
+      }
+  };
+
+  const watchOf = (tenantId: string): Watch => {
+    const known = watches.get(tenantId);
+    if (known !== undefined) return known;
+    const watch: Watch = { subscribers: new Set(), list: null };
+    watches.set(tenantId, watch);
+    return watch;
+  };
+  const currentList = async (tenantId: string): Promise<string> => {
+    const watch = watchOf(tenantId);
+    watch.list ??= tools.signature(tenantId);
+    try {
+      return await watch.list;
+    } catch (error) {
+      watch.list = null;
+      throw error;
+    }
+  };
+  const leave = (subscriber: Subscriber): void => {
+    const { tenantId } = subscriber.context;
+    const watch = watches.get(tenantId);
+    watch?.subscribers.delete(subscriber);
+    if (watch?.subscribers.size === 0) watches.delete(tenantId);
+    if (open.size > 0) return;
+    timer?.stop();
+    timer = null;
+  };
+  const join = (subscriber: Subscriber): void => {
+    watchOf(subscriber.context.tenantId).subscribers.add(subscriber);
+    timer ??= clock.every(deps.lookEveryMs, () => {
+      // A look that takes longer than the interval is not joined by another.
+      looking ??= look().finally(() => {
+        looking = null;
+      });
+      return looking;
+    });
+  };
 
   return {
     /** Throws RpcError for what cannot be subscribed to. */
     async listen(context: McpCallContext, request: RpcRequest): Promise<StreamReply> {
       const wanted = wantedBy(request, tasks !== null);
+      context.openStream?.();
       const meta = { [mcpMeta.subscriptionId]: request.id };
       const { send, end, reply } = messageStream();
-      const notify = (method: string, params: object): void =>
-        send(rpcNotification(method, { ...params, _meta: meta }));
       const known = new Map<string, string>();
       for (const taskId of wanted.taskIds) {
         const row = await tasks?.find(context, taskId, 'Read');
         if (row !== undefined) known.set(taskId, row.status);
       }
-      let list = wanted.toolsListChanged ? await signature(context) : '';
-      notify('notifications/subscriptions/acknowledged', {
+      const subscriber: Subscriber = {
+        context,
+        list: wanted.toolsListChanged ? await currentList(context.tenantId) : null,
+        tasks: known,
+        notify: (method, params) => send(rpcNotification(method, { ...params, _meta: meta })),
+      };
+      subscriber.notify('notifications/subscriptions/acknowledged', {
         notifications: {
           ...(wanted.toolsListChanged ? { toolsListChanged: true } : {}),
           ...(known.size === 0 ? {} : { taskIds: [...known.keys()] }),
         },
       });
-
-      const lookAtTask = async (taskId: string, status: string): Promise<void> => {
-        const row = await tasks?.find(context, taskId, 'Read');
-        if (row === undefined) known.delete(taskId);
-        if (row === undefined || tasks === null || row.status === status) return;
-        if (tasks.isOpen(row)) known.set(taskId, row.status);
-        else known.delete(taskId);
-        notify('notifications/tasks', await tasks.detailed(context, row));
-      };
-      const look = async (): Promise<void> => {
-        for (const [taskId, status] of known) await lookAtTask(taskId, status);
-        if (!wanted.toolsListChanged) return;
-        const now = await signature(context);
-        if (now !== list) notify('notifications/tools/list_changed', {});
-        list = now;
-      };
-      let looking: Promise<void> | null = null;
-      const timer = clock.every(deps.lookEveryMs, () => {
-        looking ??= look()
-          .catch((error: unknown) => log.warn({ error }, 'What a subscriber waits for could not be read'))
-          .finally(() => {
-            looking = null;
-          });
-        return looking;
-      });
       const close = (): void => {
-        timer.stop();
         open.delete(finish);
+        leave(subscriber);
       };
       const finish = (): void => {
         close();
@@ -104,6 +176,7 @@ export const createMcpSubscriptions = (deps: McpSubscriptionDeps) => {
         end();
       };
       open.add(finish);
+      join(subscriber);
       context.signal.addEventListener('abort', close, { once: true });
       if (context.signal.aborted) close();
       return reply;

@@ -74,6 +74,8 @@ export const createMcpTasks = (deps: McpTaskDeps) => {
       const row = await deps.runs.find(context, taskId, action);
       return row !== undefined && row.created_at + timeToLiveMs > deps.now() ? row : undefined;
     },
+    /** The statuses of tasks that were found before, in one look. */
+    heads: deps.runs.heads,
     isOpen,
     /** A task as it is, with what came of it. */
     async detailed({ base: linkBase }: Pick<McpCallContext, 'base'>, row: RunRow): Promise<TaskShape> {

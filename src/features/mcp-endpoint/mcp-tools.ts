@@ -33,6 +33,14 @@ export const createMcpTools = (deps: McpToolsDeps) => {
     /** Null for every tool that this caller is not offered, whatever the reason. */
     find: async (context: CallContext, name: string): Promise<McpTool | null> =>
       agentsByTool.has(name) ? agentFor(context.tenantId, name) : deps.operations.find(context, name),
+    /**
+     * What the list of every caller of a tenant has in common, as a text that is another once it has changed. The operations
+     * that a caller may call are beside it: they are as they were as long as its credential is.
+     */
+    async signature(tenantId: string): Promise<string> {
+      const agents = await Promise.all([...agentsByTool.keys()].map((name) => agentFor(tenantId, name)));
+      return JSON.stringify(agents.map((tool) => tool?.shape ?? null));
+    },
     /** Ordered by name. */
     async list(context: CallContext): Promise<readonly McpTool[]> {
       const agents = await Promise.all([...agentsByTool.keys()].map((name) => agentFor(context.tenantId, name)));

@@ -6,6 +6,7 @@ import { requireAuthority } from '../../core/caller/authority.ts';
 import type { IncomingCall } from '../../core/caller/incoming-call.ts';
 import type { CallContext } from '../../core/context.ts';
 import type { Dispatch, OperationEntry, Reply } from '../../core/dispatch.ts';
+import { nullsAsAbsent } from '../../core/null-members.ts';
 import { type McpTool, type McpToolResult, textContent } from './mcp-tool.ts';
 import { mcpToolName } from './mcp-tool-names.rules.ts';
 
@@ -59,7 +60,7 @@ const checkArguments = ({ params, query, body }: Operation, args: RpcParams): vo
       path,
       message: Object.hasOwn(inBody, path) ? 'is a member of body, and no argument beside it' : 'is no argument',
     }));
-  if (body !== undefined && !Object.hasOwn(body, '~optional') && args['body'] === undefined)
+  if (body !== undefined && !Object.hasOwn(body, '~optional') && (args['body'] ?? null) === null)
     errors.push({ path: 'body', message: 'is required' });
   const [first] = errors;
   if (first !== undefined)
@@ -78,7 +79,12 @@ const holds = ({ principal }: Pick<CallContext, 'principal'>, { operation }: Ope
 };
 
 const pick = (args: RpcParams, names: readonly string[]): Record<string, Json> =>
-  Object.fromEntries(names.flatMap((name) => (args[name] === undefined ? [] : [[name, args[name]]])));
+  Object.fromEntries(
+    names.flatMap((name) => {
+      const value = args[name];
+      return value === undefined || value === null ? [] : [[name, value]];
+    }),
+  );
 
 const texts = (values: Readonly<Record<string, Json>>): Record<string, unknown> =>
   Object.fromEntries(
@@ -120,13 +126,9 @@ export const createOperationTools = ({ mode, dispatch }: OperationToolDeps) => {
   const incoming = (context: CallContext, { operation }: OperationEntry, args: RpcParams): IncomingCall => {
     const { requestId, tenantId, principal, signal, trace } = context;
     const params = pick(args, Object.keys(membersOf(operation.params)));
-    const { body = null } = args;
+    const body = operation.body === undefined ? null : nullsAsAbsent(operation.body)(args['body'] ?? null);
     const sent =
-      operation.body === undefined || args['body'] === undefined
-        ? null
-        : hasStreamSwitch(operation) && typeof body === 'object' && body !== null
-          ? { ...body, stream: false }
-          : body;
+      body === null ? null : hasStreamSwitch(operation) && typeof body === 'object' ? { ...body, stream: false } : body;
     const bytes = sent === null ? null : Buffer.from(JSON.stringify(sent));
     return {
       requestId,

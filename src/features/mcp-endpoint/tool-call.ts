@@ -1,4 +1,4 @@
-import { AcpError } from '../../contract/errors.ts';
+import { AcpError, isRunFailure } from '../../contract/errors.ts';
 import {
   RpcError,
   type RpcRequest,
@@ -34,7 +34,7 @@ const streamFailure = (error: unknown, context: CallContext, log: Pick<Logger, '
   if (error instanceof RpcError) return error;
   if (error instanceof AcpError && error.code !== 'internal')
     return new RpcError(rpcCodes.internalError, error.message, { code: error.code, status: error.status });
-  log.error({ requestId: context.requestId, error }, 'The request failed');
+  if (!isRunFailure(error)) log.error({ requestId: context.requestId, error }, 'The request failed');
   return new RpcError(rpcCodes.internalError, 'The service failed.', { requestId: context.requestId });
 };
 
@@ -71,6 +71,8 @@ export const callTool = async (
       answers.result(await tool.call(context, args, { ...options, onProgress: null, ...more })),
     ) as unknown as Json;
   if (!readsStreams(accept)) return { status: 200, body: await answer({}) };
+  // It may become one while the tool works, when it is too late to refuse it.
+  context.openStream?.();
   const { send, end, reply } = messageStream();
   const begun = Promise.withResolvers<null>();
   let work: Promise<Json>;

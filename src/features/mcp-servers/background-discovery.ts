@@ -19,6 +19,9 @@ export interface BackgroundDeps {
   readonly now: () => number;
 }
 
+// A server whose answers cannot be read is left out of one round, then of two, four, and so on, up to so many.
+const maxLeftOut = 12;
+
 // Nobody waits for them, and a start with fifty servers keeps the memory that the lists of all at once take.
 const looksAtOnce = 4;
 
@@ -28,17 +31,37 @@ export const backgroundDiscovery = (deps: BackgroundDeps): BackgroundService => 
   let timer: Timer | null = null;
   let stopping = new AbortController();
   let underWay: Promise<void> | null = null;
+  /** Servers, as they were saved, whose last answers could not be read, and the rounds that they are left out of. */
+  const unreadable = new Map<string, { readonly savedAt: number; readonly next: number; leftOut: number }>();
+
+  /** Saved again it is asked again. */
+  const isLeftOut = ({ id, updated_at: savedAt }: McpServerRow): boolean => {
+    const known = unreadable.get(id);
+    if (known === undefined || known.savedAt !== savedAt || known.leftOut === 0) return false;
+    known.leftOut -= 1;
+    return true;
+  };
+  const look = async (row: McpServerRow, signal: AbortSignal, mayAct: () => boolean): Promise<void> => {
+    const { id, updated_at: savedAt } = row;
+    const isUnreadable = await discovery.look(row, { timeoutMs: deps.timeoutMs, signal, mayKeep: mayAct });
+    const known = unreadable.get(id);
+    unreadable.delete(id);
+    if (!isUnreadable) return;
+    const leftOut = known?.savedAt === savedAt ? known.next : 1;
+    unreadable.set(id, { savedAt, leftOut, next: Math.min(leftOut * 2, maxLeftOut) });
+  };
 
   const round = async (mayAct: () => boolean, signal: AbortSignal): Promise<void> => {
     await deps.prepare();
     const due = [...table.rows.values()].filter(
       (row) =>
         row.enabled === 1 &&
+        !isLeftOut(row) &&
         (row.state !== 'Connected' || row.fresh_until === null || row.fresh_until <= now() || deps.lacks(row)),
     );
     await sideBySide(due, looksAtOnce, async (row) => {
       if (signal.aborted || !mayAct()) return;
-      await discovery.look(row, { timeoutMs: deps.timeoutMs, signal, mayKeep: mayAct }).catch((error: unknown) =>
+      await look(row, signal, mayAct).catch((error: unknown) =>
         // The others have nothing to do with it.
         deps.log.error({ tenantId: row.tenant_id, server: row.name, error }, 'An MCP server was not looked at'),
       );

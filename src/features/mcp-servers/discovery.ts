@@ -51,6 +51,10 @@ const stateOf = (failure: McpFailure, oauthEnabled: boolean): McpServerState => 
   }
 };
 
+/** It has answered, at the cost of reading it: asking it again as soon costs the same again. */
+const isUnreadable = ({ kind, outbound }: McpFailure): boolean =>
+  kind === 'broken' || outbound === 'response-too-large';
+
 /** Tools whose description or schema is another than at the last look. */
 const drifted = (before: Listing | null, { tools }: Listing): readonly string[] => {
   const hashes = new Map(before?.tools.map((tool) => [tool.name, toolHash(tool)]));
@@ -115,11 +119,16 @@ export const createDiscovery = (deps: DiscoveryDeps) => {
       { tenantId: row.tenant_id, server: row.name, state, error: failureType(failure), err: failure },
       'An MCP server could not be asked for its tools',
     );
+    // Whatever is wrong with its session, the next look finds out what a newcomer finds.
+    connections.to(row).renew();
     if (mayKeep?.() !== false) await keep(row, { state }, null);
   };
 
-  /** What the server lists; null: it failed, which is kept. */
-  const asked = async (row: McpServerRow, options: LookOptions): Promise<Awaited<ReturnType<typeof list>> | null> => {
+  /** What the server lists, or why it does not, which is kept; null: the look was stopped. */
+  const asked = async (
+    row: McpServerRow,
+    options: LookOptions,
+  ): Promise<Awaited<ReturnType<typeof list>> | McpFailure | null> => {
     const asker = telemetry.spansBelow(options.trace ?? null);
     const exchange = telemetry.exchange({ name: row.name, endpoint: settingsOf(row).endpoint }, 'tools/list', asker);
     let errorType: string | null = null;
@@ -129,8 +138,9 @@ export const createDiscovery = (deps: DiscoveryDeps) => {
       if (!(error instanceof McpFailure)) throw error;
       errorType = failureType(error);
       // Who stops the look has learnt nothing of the server.
-      if (options.signal?.aborted !== true) await failed(row, error, options);
-      return null;
+      if (options.signal?.aborted === true) return null;
+      await failed(row, error, options);
+      return error;
     } finally {
       exchange.end(errorType);
     }
@@ -155,17 +165,21 @@ export const createDiscovery = (deps: DiscoveryDeps) => {
   };
 
   return {
-    /** One server now. Never rejects for what the server does. */
-    async look(row: McpServerRow, options: LookOptions): Promise<void> {
+    /** One server now. Never rejects for what the server does. True: it has answered with what nobody can read. */
+    async look(row: McpServerRow, options: LookOptions): Promise<boolean> {
       const lacking = connections.lacking(row);
-      if (lacking !== null) return withoutCredential(row, lacking, options);
+      if (lacking !== null) {
+        await withoutCredential(row, lacking, options);
+        return false;
+      }
       const looked = await asked(row, options);
-      if (looked === null) return;
+      if (looked === null) return false;
+      if (looked instanceof McpFailure) return isUnreadable(looked);
       const { session, listing, ttlMs } = looked;
       telemetry.looked(row.name, 'Connected');
       const hash = listingHash(listing);
       if (row.catalog_hash !== null && row.catalog_hash !== hash) await tellDrift(row, listing);
-      if (options.mayKeep?.() === false) return;
+      if (options.mayKeep?.() === false) return false;
       await keep(
         row,
         {
@@ -180,6 +194,7 @@ export const createDiscovery = (deps: DiscoveryDeps) => {
         },
         listing,
       );
+      return false;
     },
   };
 };
@@ -190,7 +205,7 @@ export type Discovery = ReturnType<typeof createDiscovery>;
 export const sideBySide = async <T>(
   all: readonly T[],
   most: number,
-  work: (one: T) => Promise<void>,
+  work: (one: T) => Promise<unknown>,
 ): Promise<void> => {
   const waiting = [...all];
   const worker = async (): Promise<void> => {

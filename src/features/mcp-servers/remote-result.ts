@@ -1,5 +1,7 @@
 import { isRecord } from '../../contract/record.ts';
-import { type ToolContext, ToolError } from '../../engine/tools/index.ts';
+import { isNestedTooDeep } from '../../core/documents/json-depth.ts';
+import { maxJsonDepth } from '../../core/documents/json-shape.ts';
+import { ResultFiles, type ToolContext, ToolError } from '../../engine/tools/index.ts';
 import { visibleText } from '../../providers/mcp/visible-text.ts';
 
 const extensions: Readonly<Record<string, string>> = {
@@ -19,10 +21,13 @@ const fileText = async (
   part: Readonly<Record<string, unknown>>,
   data: unknown,
   context: ToolContext,
+  files: ResultFiles,
 ): Promise<string | null> => {
   const type = typeof part['mimeType'] === 'string' ? part['mimeType'].toLowerCase() : 'application/octet-stream';
   const left = `[a file of type ${visibleText(type.slice(0, 100))} was left out]`;
   if (typeof data !== 'string') return left;
+  // Before it is decoded: those beyond the limit cost nothing.
+  if (!files.take()) return null;
   const bytes = Buffer.from(data, 'base64');
   if (bytes.byteLength === 0) return left;
   try {
@@ -35,15 +40,16 @@ const fileText = async (
   }
 };
 
-const partText = async (part: unknown, context: ToolContext): Promise<string | null> => {
+const partText = async (part: unknown, context: ToolContext, files: ResultFiles): Promise<string | null> => {
   if (!isRecord(part)) return null;
   const { type } = part;
   if (type === 'text') return text(part['text']);
-  if (type === 'image' || type === 'audio') return fileText(part, part['data'], context);
+  if (type === 'image' || type === 'audio') return fileText(part, part['data'], context, files);
   if (type === 'resource_link') return `[resource ${text(part['uri'])}: ${text(part['name'])}]`;
   if (type !== 'resource' || !isRecord(part['resource'])) return null;
   const { resource } = part;
-  return typeof resource['text'] === 'string' ? text(resource['text']) : fileText(resource, resource['blob'], context);
+  if (typeof resource['text'] === 'string') return text(resource['text']);
+  return fileText(resource, resource['blob'], context, files);
 };
 
 /** The bytes of its files, as a result has them. */
@@ -67,13 +73,16 @@ const structuredText = (structured: unknown, files: ReadonlySet<unknown>): strin
 export const resultText = async (result: Readonly<Record<string, unknown>>, context: ToolContext): Promise<string> => {
   const parts: string[] = [];
   const content = Array.isArray(result['content']) ? (result['content'] as readonly unknown[]) : [];
+  const files = new ResultFiles();
   for (const part of content) {
-    const told = await partText(part, context);
+    const told = await partText(part, context, files);
     if (told !== null) parts.push(told);
   }
   const structured = result['structuredContent'];
   // Servers repeat it as a text for clients that do not know it.
-  if (structured !== undefined && structured !== null && parts.every((part) => part === ''))
-    return structuredText(structured, fileData(content));
-  return parts.join('\n');
+  const isRepeated = structured === undefined || structured === null || parts.some((part) => part !== '');
+  if (!isRepeated && isNestedTooDeep(structured))
+    throw new ToolError(`The structuredContent of the server is nested deeper than ${maxJsonDepth} levels.`);
+  const said = isRepeated ? parts.join('\n') : structuredText(structured, fileData(content));
+  return files.note === null ? said : [said, files.note].filter((part) => part !== '').join('\n');
 };

@@ -2,7 +2,14 @@ import { AcpError, invalidField } from '../../contract/errors.ts';
 import type { Json } from '../../contract/schema.ts';
 import { parsedArguments } from '../../core/documents/json-depth.ts';
 import type { ChatCompletionMessage, ChatPart } from './chat.schema.ts';
-import { fileOf, type GivenCall, type GivenFile, type GivenMessage, type GivenParts } from './given-parts.ts';
+import {
+  fileOf,
+  type GivenCall,
+  type GivenFile,
+  type GivenMessage,
+  type GivenParts,
+  GivenTotals,
+} from './given-parts.ts';
 import { OpenCalls } from './open-calls.ts';
 import { refused } from './request.rules.ts';
 import { ResultFiles } from './result-files.ts';
@@ -42,8 +49,9 @@ const filePart = (part: ChatPart, path: string): GivenFile => {
   throw invalidField(`${path}.type`, 'must be text, image_url, input_audio or file, with the member of that name');
 };
 
-const partsOf = ({ role, content }: ChatCompletionMessage, path: string): GivenParts => {
+const partsOf = ({ role, content }: ChatCompletionMessage, path: string, totals: GivenTotals): GivenParts => {
   if (typeof content === 'string') return { text: content, files: [] };
+  totals.parts(content, `${path}.content`);
   const texts: string[] = [];
   const files: GivenFile[] = [];
   for (const [index, part] of (content ?? []).entries()) {
@@ -51,20 +59,21 @@ const partsOf = ({ role, content }: ChatCompletionMessage, path: string): GivenP
     else if (part.type === 'refusal' && role === 'assistant') texts.push(part.refusal ?? '');
     else files.push(filePart(part, `${path}.content[${index}]`));
   }
+  totals.files(files.length, `${path}.content`);
   return { text: texts.join('\n'), files };
 };
 
-const textOf = (message: ChatCompletionMessage, path: string): string => {
-  const { text, files } = partsOf(message, path);
+const textOf = (message: ChatCompletionMessage, path: string, totals: GivenTotals): string => {
+  const { text, files } = partsOf(message, path, totals);
   if (files.length > 0) throw invalidField(`${path}.content`, 'must be text');
   return text;
 };
 
 /** What the assistant has said, or why it would not. */
-const saidIn = (message: ChatCompletionMessage, path: string): string => {
+const saidIn = (message: ChatCompletionMessage, path: string, totals: GivenTotals): string => {
   for (const name of ['function_call', 'audio'] as const)
     if (message[name] !== undefined && message[name] !== null) throw refused(`${path}.${name}`, 'is not offered');
-  const text = textOf(message, path);
+  const text = textOf(message, path, totals);
   return text === '' ? (message.refusal ?? '') : text;
 };
 
@@ -90,21 +99,23 @@ export const chatInput = (messages: readonly ChatCompletionMessage[]): GivenInpu
     throw invalidField(`messages[${messages.length - 1}].role`, 'must be user or tool for the last message');
   const instructions: string[] = [];
   const given: GivenMessage[] = [];
+  const totals = new GivenTotals();
   const open = new OpenCalls();
   const returned = new ResultFiles();
   for (const [index, message] of messages.entries()) {
     const path = `messages[${index}]`;
     if (message.role !== 'tool') returned.moveTo(given);
-    if (message.role === 'system' || message.role === 'developer') instructions.push(textOf(message, path));
-    else if (message.role === 'user') given.push({ role: 'User', ...partsOf(message, path) });
+    if (message.role === 'system' || message.role === 'developer') instructions.push(textOf(message, path, totals));
+    else if (message.role === 'user') given.push({ role: 'User', ...partsOf(message, path, totals) });
     else if (message.role === 'assistant') {
-      given.push({ role: 'Assistant', text: saidIn(message, path), calls: callsIn(message, path, open) });
+      totals.calls(message.tool_calls?.length ?? 0, `${path}.tool_calls`);
+      given.push({ role: 'Assistant', text: saidIn(message, path, totals), calls: callsIn(message, path, open) });
     } else if (message.role === 'tool') {
       const callId = message.tool_call_id ?? '';
       const toolName = open.answered(callId, `${path}.tool_call_id`);
       if (toolName === null)
         throw invalidField(`${path}.tool_call_id`, 'must be the id of a call in an earlier assistant message');
-      given.push({ role: 'Tool', callId, toolName, result: returned.take(callId, partsOf(message, path)) });
+      given.push({ role: 'Tool', callId, toolName, result: returned.take(callId, partsOf(message, path, totals)) });
     } else throw invalidField(`${path}.role`, 'must be system, developer, user, assistant or tool');
   }
   returned.moveTo(given);

@@ -1,6 +1,6 @@
 import Type, { type Static } from 'typebox';
 import { JsonValue, nullable } from '../../contract/schema.ts';
-import { anything, count, Metadata, maybe, open, refusedMembers } from './openai.schema.ts';
+import { anything, count, Metadata, maxEntries, maybe, open, refusedMembers } from './openai.schema.ts';
 
 const ToolCall = open({
   id: Type.String(),
@@ -24,9 +24,9 @@ export type ChatPart = Static<typeof ChatPart>;
 export const ChatCompletionMessage = open(
   {
     role: Type.String({ description: '`system`, `developer`, `user`, `assistant` or `tool`' }),
-    content: maybe(Type.Union([Type.String(), Type.Array(ChatPart)])),
+    content: maybe(Type.Union([Type.String(), Type.Array(ChatPart, { maxItems: maxEntries })])),
     name: maybe(Type.String()),
-    tool_calls: maybe(Type.Array(ToolCall)),
+    tool_calls: maybe(Type.Array(ToolCall, { maxItems: maxEntries })),
     tool_call_id: maybe(Type.String()),
     refusal: maybe(Type.String({ description: 'Of the assistant, as its text where it has none' })),
     function_call: anything(),
@@ -39,7 +39,7 @@ export type ChatCompletionMessage = Static<typeof ChatCompletionMessage>;
 export const ChatCompletionRequest = open(
   {
     model: maybe(Type.String({ description: 'Name of an agent, or provider/model' })),
-    messages: Type.Array(ChatCompletionMessage),
+    messages: Type.Array(ChatCompletionMessage, { maxItems: maxEntries }),
     stream: maybe(Type.Boolean()),
     stream_options: maybe(open({ include_usage: maybe(Type.Boolean()) })),
     max_completion_tokens: maybe(Type.Integer()),

@@ -23,7 +23,7 @@ import {
   tokenLimit,
 } from './request.rules.ts';
 import { inTermsOf, namesOf } from './request-names.ts';
-import { translated } from './run-frames.ts';
+import { heldForRateLimit, translated } from './run-frames.ts';
 
 export interface ChatServiceDeps {
   readonly launch: Pick<Launch, 'enter'>;
@@ -88,6 +88,7 @@ export const chatService = (deps: ChatServiceDeps): Handlers<typeof chatCompleti
 
   const create: Create = async (context, { body, query, headers }) => {
     refuseKeyedStream(headers['idempotency-key'], body.stream === true);
+    if (body.stream === true) context.openStream?.();
     const { entrance, isStreaming } = await enter(context, body);
     const onDisconnect: OnDisconnect = query.onDisconnect;
     if (!isStreaming) {
@@ -99,7 +100,7 @@ export const chatService = (deps: ChatServiceDeps): Handlers<typeof chatCompleti
       };
       return context.once === null ? await answer() : await context.once(entrance.ownerId, answer);
     }
-    const { run, stream } = await answers.streamed(context, entrance, onDisconnect);
+    const { run, stream } = await answers.streamed(context, entrance, onDisconnect, heldForRateLimit);
     const head = chatHead(run);
     telemetry.streams(context, 'chat', run, head.id);
     const { responseFormat } = run.plan.agent.model;

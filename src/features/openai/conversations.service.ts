@@ -6,11 +6,12 @@ import type { OpenAiConversationRow } from '../../db/tables/openai.ts';
 import type { SessionRow } from '../../db/tables/sessions.ts';
 import type { AuditLog } from '../audit/index.ts';
 import type { SessionsFeature } from '../sessions/index.ts';
-import { hexOf, type ItemRules, itemPage, itemRulesOf, itemsOf } from './items.ts';
+import { HistoryGoneError } from './history-window.ts';
+import { createItemPages } from './item-pages.ts';
+import { hexOf, type ItemRules, itemPage } from './items.ts';
 import type { Metadata } from './openai.schema.ts';
 import { checkedMetadata } from './request.rules.ts';
 import type { conversationOperations } from './responses.operations.ts';
-import type { Item } from './responses.schema.ts';
 import { type ResponseStore, responseStore } from './responses.store.ts';
 
 export interface ConversationServiceDeps {
@@ -35,6 +36,7 @@ interface Found {
 
 export const conversationService = (deps: ConversationServiceDeps): Handlers<typeof conversationOperations> => {
   const { store, sessions, now } = deps;
+  const pages = createItemPages({ store: sessions.store, items: deps.items });
 
   const notFound = (id: string): AcpError =>
     new AcpError('conversation-not-found', `Conversation "${id}" was not found.`);
@@ -72,10 +74,14 @@ export const conversationService = (deps: ConversationServiceDeps): Handlers<typ
     metadata: row === undefined ? {} : (JSON.parse(row.metadata) as Metadata),
   });
 
-  const itemsIn = async ({ session }: Found): Promise<readonly Item[]> =>
-    session === undefined || !deps.persistent
-      ? []
-      : itemsOf(session.tenant_id, await sessions.store.messages(session), itemRulesOf(session.agent_name, deps.items));
+  /** Null: nothing has been said, or the store shows no history. */
+  const readable = ({ session }: Found): SessionRow | null => (deps.persistent ? (session ?? null) : null);
+
+  /** The conversation may be removed while its items are read. */
+  const whileThere = <T>(id: string, read: Promise<T>): Promise<T> =>
+    read.catch((error: unknown) => {
+      throw error instanceof HistoryGoneError ? notFound(id) : error;
+    });
 
   return {
     async create(context, { body }) {
@@ -129,13 +135,15 @@ export const conversationService = (deps: ConversationServiceDeps): Handlers<typ
       return ok({ id, object: 'conversation.deleted', deleted: true });
     },
     async items(context, { params, query }) {
-      const found = await find(context, params.conversationId, 'Read');
-      return ok(itemPage(await itemsIn(found), query));
+      const { conversationId } = params;
+      const session = readable(await find(context, conversationId, 'Read'));
+      return ok(session === null ? itemPage([], query) : await whileThere(conversationId, pages.page(session, query)));
     },
     async item(context, { params }) {
-      const found = await find(context, params.conversationId, 'Read');
-      const item = (await itemsIn(found)).find(({ id }) => id === params.itemId);
-      if (item === undefined) throw new AcpError('item-not-found', `Item "${params.itemId}" was not found.`);
+      const { conversationId } = params;
+      const session = readable(await find(context, conversationId, 'Read'));
+      const item = session === null ? null : await whileThere(conversationId, pages.item(session, params.itemId));
+      if (item === null) throw new AcpError('item-not-found', `Item "${params.itemId}" was not found.`);
       return ok(item);
     },
   };

@@ -1,4 +1,5 @@
 import type { CallContext } from '../../core/context.ts';
+import { createTurns } from '../../core/event-loop-turns.ts';
 import {
   type AttachmentReference,
   type ChatMessage,
@@ -57,8 +58,11 @@ export const createGivenMessages = ({ files, now, newId }: GivenMessageDeps) => 
   ): Promise<GivenTurn> => {
     const keep = (of: Parameters<GivenFiles>[1]) => (of.length === 0 ? [] : files(context, of, sessionId, runId));
     const messages: ChatMessage[] = [];
-    for (const given of history)
+    const turn = createTurns();
+    for (const given of history) {
       messages.push(newMessage(runId, newId(), given.role, now(), await contentsOf(given, async (of) => keep(of))));
+      await turn();
+    }
     const attachments = message === null ? [] : await keep(message.files);
     return {
       message: message === null ? null : message.text,

@@ -3,6 +3,7 @@ import type { UploadedFile } from '../../contract/operation.ts';
 import type { Json } from '../../contract/schema.ts';
 import type { CallContext } from '../../core/context.ts';
 import type { AttachmentReference } from '../../engine/context/index.ts';
+import { maxEntries, maxFiles } from './openai.schema.ts';
 
 /** A file of a request: an attachment by its id, or bytes in base64. */
 export type GivenFile =
@@ -25,6 +26,29 @@ export interface GivenCall {
   readonly callId: string;
   readonly toolName: string;
   readonly arguments: Json;
+}
+
+/** Counts what the messages of one request hold together, and refuses more of it than a request may have. */
+export class GivenTotals {
+  #parts = 0;
+  #calls = 0;
+  #files = 0;
+
+  /** Before the parts of a content are read. */
+  parts(content: unknown, path: string): void {
+    this.#parts += Array.isArray(content) ? content.length : 0;
+    if (this.#parts > maxEntries) throw invalidField(path, `is beyond the ${maxEntries} parts that a request may have`);
+  }
+
+  calls(count: number, path: string): void {
+    this.#calls += count;
+    if (this.#calls > maxEntries) throw invalidField(path, `is beyond the ${maxEntries} calls that a request may have`);
+  }
+
+  files(count: number, path: string): void {
+    this.#files += count;
+    if (this.#files > maxFiles) throw invalidField(path, `is beyond the ${maxFiles} files that a request may have`);
+  }
 }
 
 const dataUrl = /^data:[^,]*?;base64,/i;

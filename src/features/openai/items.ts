@@ -69,19 +69,37 @@ const saidItem = ({ runId, messageId, interrupted }: ChatMessage, text: string):
   content: [outputText(text)],
 });
 
-/** What a tool of the provider has answered to its call, as the result of any tool; undefined: there is no answer. */
-const hostedResult = (
-  { contents }: ChatMessage,
-  { toolCallId, toolName }: Extract<ContentPart, { type: 'HostedCall' }>,
-): ToolResult | undefined => {
-  const answer = contents.find((part) => part.type === 'HostedResult' && part.toolCallId === toolCallId);
-  if (answer?.type !== 'HostedResult') return undefined;
-  const text = JSON.stringify(readableResult(answer.result));
-  const { isError } = answer;
-  return {
-    ...{ type: 'ToolResult', toolCallId, toolName },
-    ...{ result: isError ? null : text, errorMessage: isError ? text : null },
-  };
+type ToolCall = Extract<ContentPart, { type: 'ToolCall' }>;
+
+/** Results by their calls. The result of a call is behind it, before the next message of the assistant. */
+const resultsOf = (messages: readonly ChatMessage[]): ReadonlyMap<ToolCall, ToolResult> => {
+  const results = new Map<ToolCall, ToolResult>();
+  let open = new Map<string, ToolCall>();
+  for (const { role, contents } of messages) {
+    if (role === 'Assistant') open = new Map();
+    for (const part of contents)
+      if (part.type === 'ToolCall') open.set(part.toolCallId, part);
+      else if (part.type === 'ToolResult') {
+        const call = open.get(part.toolCallId);
+        if (call !== undefined && !results.has(call)) results.set(call, part);
+      }
+  }
+  return results;
+};
+
+/** What tools of the provider have answered in a message, as the results of any tools, by the ids of their calls. */
+const hostedResults = ({ contents }: ChatMessage): ReadonlyMap<string, ToolResult> => {
+  const results = new Map<string, ToolResult>();
+  for (const part of contents) {
+    if (part.type !== 'HostedResult' || results.has(part.toolCallId)) continue;
+    const { toolCallId, toolName, isError } = part;
+    const text = JSON.stringify(readableResult(part.result));
+    results.set(toolCallId, {
+      ...{ type: 'ToolResult', toolCallId, toolName },
+      ...{ result: isError ? null : text, errorMessage: isError ? text : null },
+    });
+  }
+  return results;
 };
 
 /** A request that names a model brings the tools of its caller, and there are no others. */
@@ -95,20 +113,18 @@ export interface ItemRules {
   readonly serverOf: (tenantId: string, toolName: string) => string | null;
 }
 
-/** Stored messages as items; one message may be several, and a result is part of its call's where the service made it. */
+/**
+ * Stored messages as items; one message may be several, and a result is part of its call's where the service made it. `behind` has
+ * messages that may have results of calls, and that are no items here.
+ */
 export const itemsOf = (
   tenantId: string,
   messages: readonly ChatMessage[],
   { runsOnClient, serverOf }: ItemRules,
+  behind: readonly ChatMessage[] = [],
 ): Item[] => {
   const idOf = callItemIds();
-
-  /** The result of a call is behind it, before the same id is used again. */
-  const resultOf = (index: number, callId: string): ToolResult | undefined =>
-    messages
-      .slice(index + 1)
-      .flatMap(({ contents }) => contents)
-      .find((part): part is ToolResult => part.type === 'ToolResult' && part.toolCallId === callId);
+  const results = resultsOf([...messages, ...behind]);
 
   const ranHere = (
     runId: string,
@@ -127,17 +143,18 @@ export const itemsOf = (
     status: result === undefined ? 'incomplete' : result.errorMessage === null ? 'completed' : 'failed',
   });
 
-  const ofAssistant = (message: ChatMessage, index: number): Item[] => {
+  const ofAssistant = (message: ChatMessage): Item[] => {
     const runId = message.runId ?? '';
+    const hosted = hostedResults(message);
     return message.contents.flatMap((part): Item[] => {
       if (part.type === 'Text') return part.text === '' ? [] : [saidItem(message, part.text)];
       if (part.type === 'HostedCall') {
         const { toolCallId, toolName } = part;
-        return [ranHere(runId, toolCallId, toolName, part.arguments, hostedResult(message, part))];
+        return [ranHere(runId, toolCallId, toolName, part.arguments, hosted.get(toolCallId))];
       }
       if (part.type !== 'ToolCall') return [];
       const { toolCallId, toolName, arguments: args } = part;
-      if (!runsOnClient(toolName)) return [ranHere(runId, toolCallId, toolName, args, resultOf(index, toolCallId))];
+      if (!runsOnClient(toolName)) return [ranHere(runId, toolCallId, toolName, args, results.get(part))];
       return [
         {
           type: 'function_call',
@@ -166,8 +183,8 @@ export const itemsOf = (
         : [],
     );
 
-  return messages.flatMap((message, index): Item[] => {
-    if (message.role === 'Assistant') return ofAssistant(message, index);
+  return messages.flatMap((message): Item[] => {
+    if (message.role === 'Assistant') return ofAssistant(message);
     if (message.role === 'Tool') return ofTool(message);
     const content = message.contents.flatMap(userPart);
     if (content.length === 0) return [];
@@ -193,10 +210,19 @@ const limitOf = (limit: string | undefined): number => {
   return Math.min(Math.max(Number(limit), 1), mostItems);
 };
 
+/** How many items a page has at most, and in which order. */
+export const pageSize = ({
+  limit,
+  order = 'desc',
+}: ItemQuery): { readonly size: number; readonly order: 'asc' | 'desc' } => {
+  if (order !== 'asc' && order !== 'desc') throw invalidField('order', 'must be asc or desc');
+  return { size: limitOf(limit), order };
+};
+
 /** One page of items that are in the order in which they came. */
-export const itemPage = (items: readonly Item[], { limit, order, after }: ItemQuery) => {
-  const size = limitOf(limit);
-  if (order !== undefined && order !== 'asc' && order !== 'desc') throw invalidField('order', 'must be asc or desc');
+export const itemPage = (items: readonly Item[], query: ItemQuery) => {
+  const { after } = query;
+  const { size, order } = pageSize(query);
   const all = order === 'asc' ? items : items.toReversed();
   const at = after === undefined ? -1 : all.findIndex(({ id }) => id === after);
   if (after !== undefined && at < 0) throw invalidField('after', 'names no item of this list');

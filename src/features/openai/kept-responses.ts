@@ -6,6 +6,8 @@ import type { ChatMessage } from '../../engine/context/index.ts';
 import { decodePack } from '../../engine/record/index.ts';
 import type { RunAccess, RunRecords } from '../runs/index.ts';
 import type { SessionsFeature } from '../sessions/index.ts';
+import { firstOfRun, HistoryGoneError } from './history-window.ts';
+import { hexOf } from './items.ts';
 import { ResponseEvents } from './response-events.ts';
 import { formsOf, headOf } from './response-head.ts';
 import type { ResponseStore } from './responses.store.ts';
@@ -56,8 +58,14 @@ export const createKeptResponses = ({ store, access, records, sessions }: KeptRe
   },
   async inputOf({ row, run }: KeptResponse): Promise<readonly ChatMessage[]> {
     const session = await sessions.store.get(row.tenant_id, row.session_id);
-    const kept = session === undefined ? [] : await sessions.store.messages(session);
-    const first = kept.find(({ runId }) => runId === run.id);
+    const first =
+      session === undefined
+        ? undefined
+        : await firstOfRun(sessions.store, session, hexOf(run.id)).catch((error: unknown) => {
+            // Of a session that is removed meanwhile nothing is left, as of one that was removed before.
+            if (error instanceof HistoryGoneError) return undefined;
+            throw error;
+          });
     // Results that the turn went on with come first, in a message of their own.
     const results = first?.role === 'Tool' ? [first] : [];
     const recorded = await records.recordedInput(row.tenant_id, run.id);

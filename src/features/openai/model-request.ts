@@ -123,11 +123,15 @@ const callerTools = (given: readonly unknown[], form: ToolForm, found: readonly 
     return tool;
   });
   // A search may find what is there already.
-  const further = found
-    .map(({ tool, path }) => toolIn(tool, path, form))
-    .filter(({ name }) => !names.has(name) && names.add(name));
-  if (entries.length + further.length > maxTools) throw invalidField('tools', `has more than ${maxTools} entries`);
-  return [...tools, ...further];
+  for (const { tool: entry, path } of found) {
+    const tool = toolIn(entry, path, form);
+    if (names.has(tool.name)) continue;
+    if (tools.length === maxTools)
+      throw invalidField(path, `is beyond the ${maxTools} tools that a request may have, those of searches included`);
+    names.add(tool.name);
+    tools.push(tool);
+  }
+  return tools;
 };
 
 const choiceForms = 'must be auto, none, required, or a function by its name';

@@ -4,7 +4,7 @@ import { runErrors } from '../runs/runs.schema.ts';
 
 /* What operations of this API have in common. */
 
-export const openAi = { tag: 'OpenAI', envelope: 'OpenAi', cli: { handWritten: true } } as const;
+export const openAi = { tag: 'OpenAI', envelope: 'OpenAi', nullIsAbsent: true, cli: { handWritten: true } } as const;
 export const startRun = { ...openAi, method: 'POST', role: 'Operator', scope: 'RunsWrite' } as const;
 
 /** Inline files are part of a body: one of the largest size, in base64, and what is said with it. */

@@ -1,6 +1,15 @@
 import Type, { type Static, type TProperties } from 'typebox';
 import { JsonValue, nullable } from '../../contract/schema.ts';
 
+/**
+ * Messages of a chat, items of a response, and parts or calls of either. The largest context windows take about a million tokens,
+ * which as many messages of 100 tokens fill; agents that program for a day send some thousand items.
+ */
+export const maxEntries = 10_000;
+
+/** Files of a request, each of which becomes an attachment: as many images as OpenAI takes. */
+export const maxFiles = 500;
+
 /** Members that are not named are ignored, as this API has always had it. */
 export const open = <const P extends TProperties>(properties: P, options: Record<string, unknown> = {}) =>
   Type.Object(properties, options);

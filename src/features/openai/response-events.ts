@@ -200,8 +200,8 @@ export class ResponseEvents implements FrameTranslator {
 
   #settled(type: 'tool.invoked' | 'tool.failed', event: RunEventMembers): void {
     const failed = type === 'tool.failed';
-    // What was never made has an end alone: the answer of the caller's program, or a refusal.
-    if (!this.#calls.has(event.toolCallId) && failed) this.#invoking({ ...event, source: null, arguments: {} });
+    // What was never made has an end alone: the answer of the caller's program, or a refusal. Logs of earlier versions have no arguments there.
+    if (!this.#calls.has(event.toolCallId) && failed) this.#invoking(event);
     const index = this.#calls.get(event.toolCallId);
     const item = index === undefined ? undefined : this.#output[index];
     if (index === undefined || item?.type !== 'mcp_call') return;

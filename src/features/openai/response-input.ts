@@ -2,7 +2,14 @@ import { AcpError, invalidField } from '../../contract/errors.ts';
 import type { Json } from '../../contract/schema.ts';
 import { parsedArguments } from '../../core/documents/json-depth.ts';
 import { type GivenInput, splitInput } from './chat-input.ts';
-import { fileOf, type GivenFile, type GivenMessage, type GivenParts } from './given-parts.ts';
+import {
+  fileOf,
+  type GivenCall,
+  type GivenFile,
+  type GivenMessage,
+  type GivenParts,
+  GivenTotals,
+} from './given-parts.ts';
 import type { IsKept } from './kept-items.ts';
 import { OpenCalls } from './open-calls.ts';
 import type { InputItem, InputPart, ResponseRequest } from './responses.schema.ts';
@@ -39,17 +46,17 @@ const partOf = (part: InputPart, path: string): string | GivenFile => {
   return fileOf({ id: part.file_id, data: part.file_data, name }, path, 'file_data');
 };
 
-const partsOf = (content: InputItem['content'], path: string): GivenParts => {
+const partsOf = (content: InputItem['content'], path: string, totals: GivenTotals): GivenParts => {
   if (typeof content === 'string') return { text: content, files: [] };
+  totals.parts(content, path);
   const parts = (content ?? []).map((part, index) => partOf(part, `${path}[${index}]`));
-  return {
-    text: parts.filter((part) => typeof part === 'string').join('\n'),
-    files: parts.filter((part) => typeof part !== 'string'),
-  };
+  const files = parts.filter((part) => typeof part !== 'string');
+  totals.files(files.length, path);
+  return { text: parts.filter((part) => typeof part === 'string').join('\n'), files };
 };
 
-const textOf = (content: InputItem['content'], path: string): string => {
-  const { text, files } = partsOf(content, path);
+const textOf = (content: InputItem['content'], path: string, totals: GivenTotals): string => {
+  const { text, files } = partsOf(content, path, totals);
   if (files.length > 0) throw invalidField(path, 'must be text');
   return text;
 };
@@ -61,11 +68,15 @@ class Reader {
   readonly instructions: string[] = [];
   readonly given: GivenMessage[] = [];
   readonly answers: GivenAnswer[] = [];
+  readonly #totals = new GivenTotals();
   readonly #open = new OpenCalls();
   readonly #files = new ResultFiles();
   readonly #isKept: IsKept;
   /** Calls of the history that came again and have their results there. */
   readonly #repeated = new Set<string>();
+  readonly #answered = new Set<string>();
+  /** Calls of the last assistant message in `given`: one list that grows, or many calls would be copied for each of them. */
+  #calls: GivenCall[] = [];
 
   constructor(isKept: IsKept) {
     this.#isKept = isKept;
@@ -107,11 +118,16 @@ class Reader {
   }
 
   #message({ role, content }: InputItem, path: string): void {
-    if (role === 'system' || role === 'developer') this.instructions.push(textOf(content, `${path}.content`));
-    else if (role === 'user') this.given.push({ role: 'User', ...partsOf(content, `${path}.content`) });
-    else if (role === 'assistant')
-      this.given.push({ role: 'Assistant', text: textOf(content, `${path}.content`), calls: [] });
+    if (role === 'system' || role === 'developer')
+      this.instructions.push(textOf(content, `${path}.content`, this.#totals));
+    else if (role === 'user') this.given.push({ role: 'User', ...partsOf(content, `${path}.content`, this.#totals) });
+    else if (role === 'assistant') this.#assistant(textOf(content, `${path}.content`, this.#totals));
     else throw invalidField(`${path}.role`, 'must be user, assistant, system or developer');
+  }
+
+  #assistant(text: string): void {
+    this.#calls = [];
+    this.given.push({ role: 'Assistant', text, calls: this.#calls });
   }
 
   /** A call belongs to what the assistant has said before it. */
@@ -120,21 +136,22 @@ class Reader {
     if (text !== undefined && text !== null && typeof text !== 'string')
       throw invalidField(`${path}.arguments`, 'must be a text');
     this.#open.called(callId, name, `${path}.call_id`);
-    const call = { callId, toolName: name, arguments: parsedArguments(text ?? '') as Json };
-    const last = this.given.at(-1);
-    if (last?.role === 'Assistant') this.given[this.given.length - 1] = { ...last, calls: [...last.calls, call] };
-    else this.given.push({ role: 'Assistant', text: '', calls: [call] });
+    if (this.given.at(-1)?.role !== 'Assistant') this.#assistant('');
+    this.#calls.push({ callId, toolName: name, arguments: parsedArguments(text ?? '') as Json });
   }
 
   #output({ call_id: callId, output }: InputItem, path: string): void {
     if (typeof callId !== 'string') throw invalidField(`${path}.call_id`, 'is required');
     if (output === undefined || output === null) throw invalidField(`${path}.output`, 'is required');
-    const result = this.#files.take(callId, partsOf(output, `${path}.output`));
+    const result = this.#files.take(callId, partsOf(output, `${path}.output`, this.#totals));
     const toolName = this.#open.answered(callId, `${path}.call_id`);
-    if (toolName === null && this.answers.some((answer) => answer.callId === callId))
-      throw invalidField(`${path}.call_id`, 'has a result already');
-    if (toolName === null) this.answers.push({ callId, result, path });
-    else this.given.push({ role: 'Tool', callId, toolName, result });
+    if (toolName !== null) {
+      this.given.push({ role: 'Tool', callId, toolName, result });
+      return;
+    }
+    if (this.#answered.has(callId)) throw invalidField(`${path}.call_id`, 'has a result already');
+    this.#answered.add(callId);
+    this.answers.push({ callId, result, path });
   }
 }
 

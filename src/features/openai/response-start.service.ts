@@ -34,7 +34,7 @@ import type { ResponseSource, ResponseSources } from './response-sources.ts';
 import type { responseOperations } from './responses.operations.ts';
 import type { InputItem, ResponseRequest } from './responses.schema.ts';
 import type { ResponseStore } from './responses.store.ts';
-import { begunLater, translated } from './run-frames.ts';
+import { begunLater, heldForRateLimit, translated } from './run-frames.ts';
 import { asFunctionItem, type FlatTool, foundTools, toolFormsOf } from './tool-forms.ts';
 
 export interface ResponseStartDeps {
@@ -161,6 +161,7 @@ export const responseStart = (deps: ResponseStartDeps): Pick<Handlers<typeof res
 
   const begin = async (context: Context, { body, query }: Request, asked: Asked): Promise<Answer> => {
     const { input, source, conversationId, isKept, isStreaming } = asked;
+    if (isStreaming) context.openStream?.();
     const { tenantId } = context;
     const toolResults = input.answers.map(({ callId, result }) => ({ callId, result }));
     const answersHere = isKept && toolResults.length > 0;
@@ -249,7 +250,9 @@ export const responseStart = (deps: ResponseStartDeps): Pick<Handlers<typeof res
     };
 
     if (isStreaming) {
-      const { run, stream } = await answers.streamed(context, entrance, query.onDisconnect).catch(undo);
+      const { run, stream } = await answers
+        .streamed(context, entrance, query.onDisconnect, heldForRateLimit)
+        .catch(undo);
       telemetry.streams(context, 'invoke_agent', run, responseIdOf(run.id), conversationId);
       return {
         status: 200,

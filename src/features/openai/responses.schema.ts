@@ -1,6 +1,6 @@
 import Type, { type Static } from 'typebox';
 import { JsonValue, nullable } from '../../contract/schema.ts';
-import { anything, count, Metadata, maybe, open, refusedMembers } from './openai.schema.ts';
+import { anything, count, Metadata, maxEntries, maybe, open, refusedMembers } from './openai.schema.ts';
 
 const InputPart = open({
   type: Type.String({ description: '`input_text`, `input_image`, `input_file`, `input_audio` or `output_text`' }),
@@ -25,14 +25,14 @@ export const InputItem = open(
     ),
     id: maybe(Type.String({ description: 'Of an `item_reference`: an item of a response that is kept' })),
     role: maybe(Type.String()),
-    content: maybe(Type.Union([Type.String(), Type.Array(InputPart)])),
+    content: maybe(Type.Union([Type.String(), Type.Array(InputPart, { maxItems: maxEntries })])),
     call_id: maybe(Type.String()),
     name: maybe(Type.String()),
     namespace: maybe(Type.String({ description: 'Of a `function_call`: the namespace of its function' })),
     arguments: anything(),
     tools: anything(),
     input: maybe(Type.String({ description: 'Of a `custom_tool_call`' })),
-    output: maybe(Type.Union([Type.String(), Type.Array(InputPart)])),
+    output: maybe(Type.Union([Type.String(), Type.Array(InputPart, { maxItems: maxEntries })])),
   },
   { title: 'OpenAiInputItem' },
 );
@@ -41,7 +41,7 @@ export type InputItem = Static<typeof InputItem>;
 export const ResponseRequest = open(
   {
     model: maybe(Type.String({ description: 'Name of an agent' })),
-    input: Type.Optional(Type.Union([Type.String(), Type.Array(InputItem)])),
+    input: Type.Optional(Type.Union([Type.String(), Type.Array(InputItem, { maxItems: maxEntries })])),
     instructions: maybe(Type.String({ description: "Follow the agent's own" })),
     stream: maybe(Type.Boolean()),
     store: maybe(Type.Boolean({ description: 'False: neither a session nor a response is kept; default true' })),

@@ -3,6 +3,7 @@ import type { Frame, FrameSource } from '../../contract/operation.ts';
 import type { RunErrorClass } from '../../contract/run-outcome.ts';
 import { problemCode } from '../../engine/run-failure.ts';
 import type { ModelUsage } from '../../providers/models/model-provider.ts';
+import type { HeldStream } from '../runs/index.ts';
 
 /** The members of a run's event that answers are made of, as far as its type has them. */
 export interface RunEventMembers {
@@ -31,6 +32,18 @@ export const failureOf = ({ error }: Pick<RunEventMembers, 'error'>): OpenAiErro
   openAiFailure(problemCode(error.class, error.type), error.message);
 
 export const canceledError = (): OpenAiError => openAiFailure('run-canceled', 'The run was canceled.');
+
+// The time after which an open stream gets its first keep-alive comment.
+const maxHeldMs = 15_000;
+
+/**
+ * Official clients recognize a rate limit by its status alone, so that a stream begins once a model has answered. A run that a
+ * provider refused for its rate limit before that is a 429, as it is without a stream.
+ */
+export const heldForRateLimit: HeldStream = {
+  refuses: ({ errorClass }) => errorClass === 'RateLimited',
+  maxMs: maxHeldMs,
+};
 
 /** Makes the frames of an answer from those of a run's log, one after another. */
 export interface FrameTranslator {

@@ -1,7 +1,7 @@
 import type { RunRow } from '../../db/tables.ts';
-import { type CostMicros, createPriceList, decimal } from '../../engine/pricing.ts';
+import { createPriceList, decimal, type UnitPrices } from '../../engine/pricing.ts';
 import type { ModelProviders } from '../../providers/models/index.ts';
-import { createRunPricing } from '../runs/index.ts';
+import { createRunPricing, decodeShares, microsOf, type PricedRun } from '../runs/index.ts';
 import { cappedList, groups, topList } from './capped-list.ts';
 import type { Gaps } from './gaps.ts';
 import type { HistoryStore } from './history.store.ts';
@@ -57,7 +57,34 @@ export const testPrices = async (
   let unpriced = 0;
   let changed = 0;
 
-  const compare = (row: RunRow, { total: next, prices }: CostMicros & { readonly total: number }): void => {
+  const addModel = (
+    provider: string | null,
+    model: string,
+    { source: by }: UnitPrices,
+    old: number,
+    next: number,
+  ): void => {
+    const source: Source = by === 'Catalog' ? 'Catalog' : 'Configuration';
+    const sum = byModel.of(JSON.stringify([provider, model, source]));
+    models.set(sum.key, { provider, model, source });
+    add(sum, old, next);
+  };
+
+  /** What each model of the run cost and would cost; one whose old cost nobody knows is in the sums of the run alone. */
+  const addModels = (row: RunRow, { total, prices, shares }: PricedRun, old: number): void => {
+    const before = decodeShares(row.model_shares);
+    if (shares === null || before === null) {
+      addModel(row.model_provider, row.model_id ?? '', prices, old, total);
+      return;
+    }
+    for (const [at, { p, m, s, cost }] of shares.entries()) {
+      const was = before[at]?.s ?? null;
+      if (s !== null && cost !== null && was !== null) addModel(p, m ?? '', microsOf(cost).prices, was, s);
+    }
+  };
+
+  const compare = (row: RunRow, cost: PricedRun): void => {
+    const { total: next } = cost;
     const old = row.total_cost_micros;
     if (old === null) {
       add(fresh, 0, next);
@@ -65,10 +92,7 @@ export const testPrices = async (
     }
     add(total, old, next);
     add(byAgent.of(row.agent_name), old, next);
-    const source: Source = prices.source === 'Catalog' ? 'Catalog' : 'Configuration';
-    const sum = byModel.of(JSON.stringify([row.model_provider, row.model_id, source]));
-    models.set(sum.key, { provider: row.model_provider, model: row.model_id ?? '', source });
-    add(sum, old, next);
+    addModels(row, cost, old);
     if (old === next) return;
     changed += 1;
     changes.add({ ...placeOf(row), oldCost: money(old), newCost: money(next), difference: money(next - old) });
@@ -81,10 +105,10 @@ export const testPrices = async (
     else if (cost === 'Skipped') {
       // A run without any model call has used nothing that could cost.
       if (row.total_cost_micros !== 0) gaps.add(row.id, 'Usage', 'NotStored');
-    } else if (cost === 'Unknown' || cost.total === null) {
+    } else if (cost === 'Unknown') {
       unpriced += 1;
       withoutPrice.add(placeOf(row));
-    } else compare(row, { ...cost, total: cost.total });
+    } else compare(row, cost);
   };
 
   const breathe = createBreather();

@@ -2,7 +2,7 @@ import { createHash } from 'node:crypto';
 import { isRecord } from '../../contract/record.ts';
 import type { Json } from '../../contract/schema.ts';
 import { canonicalJson } from '../../core/documents/canonical-json.ts';
-import { isNestedTooDeep } from '../../core/documents/json-depth.ts';
+import { ForeignJsonError, parseForeignJson } from '../../core/documents/foreign-json.ts';
 import type { Logger } from '../../core/logger.ts';
 import type { RemoteAgentPinRow } from '../../db/tables/remote-agents.ts';
 import type { ToolEffect } from '../../engine/tools/index.ts';
@@ -120,12 +120,12 @@ const noCard = (name: string, why: string): CardProblem =>
 const parsed = (name: string, bytes: Uint8Array): Readonly<Record<string, unknown>> => {
   let value: unknown;
   try {
-    value = JSON.parse(Buffer.from(bytes).toString('utf8'));
-  } catch {
-    throw noCard(name, 'it is no JSON');
+    value = parseForeignJson(bytes);
+  } catch (error) {
+    // Only its own words say what there is too much of; those of the parser hold what was sent.
+    throw noCard(name, error instanceof ForeignJsonError ? 'it is nested too deep or holds too much' : 'it is no JSON');
   }
   if (!isRecord(value)) throw noCard(name, 'it is no JSON object');
-  if (isNestedTooDeep(value)) throw noCard(name, 'it is nested too deep');
   return value;
 };
 

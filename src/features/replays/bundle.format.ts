@@ -74,6 +74,8 @@ export interface BundleStep {
     readonly toolCalls: readonly BundleToolCall[];
     readonly finishReason: FinishReason;
     readonly usage: ModelUsage | null;
+    /** The provider has interrupted its answer; the next step goes on with it. */
+    readonly paused?: boolean;
   } | null;
   readonly failure: { readonly class: string; readonly type: string; readonly message: string } | null;
   /** Targets that failed before the one that answered. */

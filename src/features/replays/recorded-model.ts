@@ -46,6 +46,7 @@ const partsOf = (answer: NonNullable<BundleStep['answer']>): ModelPart[] => [
   {
     type: 'finish',
     finishReason: finishOf(answer.finishReason),
+    ...(answer.paused === true && { isPaused: true }),
     usage: answer.usage ?? unreportedUsage,
     responseModel: null,
   },

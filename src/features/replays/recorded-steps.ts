@@ -83,6 +83,7 @@ interface LoggedAnswer {
   readonly messageId: string;
   readonly text: string;
   readonly finishReason: FinishReason;
+  readonly paused: boolean;
   readonly fallbacks: BundleStep['fallbacks'];
   /** Of the calls that followed it, in the order of their first event. */
   readonly followedBy: Set<string>;
@@ -116,7 +117,8 @@ const loggedAnswers = (events: readonly LoggedEvent[]): LoggedAnswers => {
       });
     if (event['type'] === 'message.completed') {
       const { messageId, text, finishReason } = event as unknown as LoggedAnswer;
-      answers.push({ messageId, text, finishReason, fallbacks, followedBy: new Set(), usage: null });
+      const paused = event['paused'] === true;
+      answers.push({ messageId, text, finishReason, paused, fallbacks, followedBy: new Set(), usage: null });
       fallbacks = [];
     }
     if (String(event['type']).startsWith('tool.')) answers.at(-1)?.followedBy.add(String(event['toolCallId']));
@@ -179,13 +181,13 @@ export const recordedSteps = (run: RecordedRun): { steps: BundleStep[]; tools: B
     const call = run.calls[index - before];
     // Which calls an answer of an earlier attempt had is known from what followed it alone.
     const calls = toolCalls(answer, call?.toolCallIds ?? (index < before ? [...answer.followedBy] : null));
-    const { text, finishReason, usage, fallbacks } = answer;
+    const { text, finishReason, paused, usage, fallbacks } = answer;
     const isWhole = typeof calls !== 'string';
     return {
       // A run that goes on with another one's turn counts on from its calls.
       number: call?.callNumber ?? index + 1,
       prompt: call?.prompt ?? null,
-      answer: isWhole ? { text, toolCalls: calls, finishReason, usage } : null,
+      answer: isWhole ? { text, toolCalls: calls, finishReason, usage, ...(paused && { paused }) } : null,
       failure: null,
       fallbacks,
       missing: isWhole ? null : calls,

@@ -196,7 +196,18 @@ export const targetQueries: Readonly<Partial<Record<RetentionTarget, TargetQuery
                 .whereRef('session_requests.tenant_id', '=', 'sessions.tenant_id')
                 .whereRef('session_requests.session_id', '=', 'sessions.id')
                 .where('session_requests.state', '=', 'Open')
-                .where('session_requests.kind', '=', 'Approval'),
+                .where('session_requests.kind', '=', 'Approval')
+                // Nothing goes on from a pause in which every call has expired.
+                .where(({ not, exists, selectFrom }) =>
+                  not(
+                    exists(
+                      selectFrom('approval_handovers')
+                        .select('approval_handovers.run_id')
+                        .whereRef('approval_handovers.run_id', '=', 'session_requests.run_id')
+                        .where('approval_handovers.state', '=', 'Lapsed'),
+                    ),
+                  ),
+                ),
             ),
           ),
         ),

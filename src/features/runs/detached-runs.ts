@@ -1,3 +1,4 @@
+import type { Logger } from '../../core/logger.ts';
 import { ConditionFailedError, type Statement } from '../../db/statement.ts';
 import type { Storage } from '../../db/storage.ts';
 import type { RunRow } from '../../db/tables.ts';
@@ -7,6 +8,7 @@ import {
   encodePack,
   type ListenedRun,
   type LoggedEvent,
+  logRunEnd,
   type OpenedRun,
   type RunJournal,
   type RunListeners,
@@ -54,6 +56,8 @@ const lastEventOf = (closing: Closing, error: ReturnType<typeof storedError>, du
     : (['run.canceled', { cause, canceledBy, error, ...spent }] as const);
 };
 
+const nothingSpent = { inputTokens: null, outputTokens: null, cost: null };
+
 /** What belongs to the unit of somebody else. */
 export type UnitStep = (stores: UnitOfWork) => Promise<void>;
 
@@ -66,6 +70,7 @@ interface DetachedDeps {
   /** Null: runs do not count against quotas. */
   readonly quotas: Pick<ActiveQuotas, 'unexecuted'> | null;
   readonly ends: Pick<PublishedRunEnds, 'current' | 'closingDetached' | 'closedDetached'>;
+  readonly log: Pick<Logger, 'info'>;
   /** Tells who follows the run from another process. */
   announce(runId: string): void;
   readonly now: () => number;
@@ -80,6 +85,7 @@ export const createDetachedRuns = ({
   queuedPlaces,
   quotas,
   ends,
+  log,
   announce,
   now,
 }: DetachedDeps) => {
@@ -99,9 +105,15 @@ export const createDetachedRuns = ({
   return {
     /** A run whose agent does not compile, or that a quota refused where nobody is told: opened and closed at once. */
     async recordFailed(start: FailedStart): Promise<void> {
-      if (!recordingEnabled) return;
       const at = now();
       const error = storedError(start.failure);
+      const { runId, tenantId, agentName, failure } = start;
+      const logEnd = () =>
+        logRunEnd(log, {
+          ...{ runId, tenantId, agent: agentName, status: 'Failed', durationMs: 0, ...nothingSpent, error },
+          cause: failure.cause,
+        });
+      if (!recordingEnabled) return logEnd();
       const run = {
         id: start.runId,
         tenantId: start.tenantId,
@@ -167,11 +179,14 @@ export const createDetachedRuns = ({
       ];
       await storage.transaction((stores) => stores.write(rows));
       ends.closedDetached(told);
-      const { tenantId, agentName, runId } = start;
+      logEnd();
       tell({ tenantId, agentName, runId, sessionId: run.sessionId, userId: start.attribution.userId }, null, events);
     },
-    /** Closes an open run; false when its row has another status meanwhile, or a condition of `also`, in the same unit, fails. */
-    async close(row: RunRow, closing: Closing, also?: UnitStep): Promise<boolean> {
+    /**
+     * Closes an open run; false when its row has another status meanwhile, or a condition of `also`, in the same unit, fails.
+     * `first` comes before the run's session is freed.
+     */
+    async close(row: RunRow, closing: Closing, also?: UnitStep, first?: UnitStep): Promise<boolean> {
       const at = now();
       const error = storedError(closing.failure);
       const terminal = lastEventOf(closing, error, row.started_at === null ? 0 : at - row.started_at);
@@ -200,6 +215,7 @@ export const createDetachedRuns = ({
           const sequence = (await runs.lastSequence(row.id)) + 1;
           const last = logged(sequence, [terminal]);
           await runs.closeFrom(row, row.status, { ...end, event_count: sequence + 1 });
+          await first?.(stores);
           const rows = [...dropped, ...settled, ...left, ...told];
           await stores.write([pack(row.tenant_id, row.id, sequence, last), ...rows]);
           await also?.(stores);
@@ -209,6 +225,17 @@ export const createDetachedRuns = ({
         ends.closedDetached(told);
         announce(row.id);
         const { tenant_id: tenantId, agent_name: agentName, id: runId, session_id: sessionId, user_id: userId } = row;
+        logRunEnd(log, {
+          ...{
+            runId,
+            tenantId,
+            agent: agentName,
+            kind: row.kind,
+            parentRunId: row.parent_run_id,
+            status: closing.status,
+          },
+          ...{ durationMs: row.started_at === null ? 0 : at - row.started_at, ...nothingSpent, error },
+        });
         tell({ tenantId, agentName, runId, sessionId, userId }, row.root_run_id, events);
         return true;
       } catch (failure) {

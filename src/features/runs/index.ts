@@ -43,6 +43,7 @@ import {
 } from './launch/index.ts';
 import { createLostRemoteTasks } from './lost-remote-tasks.ts';
 import { createLostRuns } from './lost-runs.ts';
+import { createLostTurns } from './lost-turns.ts';
 import { createResponseCache } from './response-cache.store.ts';
 import { createRunAccess } from './run-access.ts';
 import { createRunAnswers } from './run-answers.ts';
@@ -121,7 +122,15 @@ export interface RunsDeps extends Pick<LaunchDeps, 'lifecycle' | 'stops'> {
 /** What other features read of recorded runs, and how they record one that did not start. */
 export type RunRecords = Pick<
   RunStore,
-  'get' | 'recordedInput' | 'output' | 'toolNames' | 'toolInvocations' | 'modelCalls' | 'treeMembers' | 'packs'
+  | 'get'
+  | 'heads'
+  | 'recordedInput'
+  | 'output'
+  | 'toolNames'
+  | 'toolInvocations'
+  | 'modelCalls'
+  | 'treeMembers'
+  | 'packs'
 > &
   Pick<DetachedRuns, 'recordFailed'> &
   Pick<RunTraceStore, 'spanOf'>;
@@ -183,6 +192,7 @@ export const runsFeature = (deps: RunsDeps) => {
   });
   const lost = createLostRuns({
     ...base,
+    lostTurns: createLostTurns(base),
     remoteEnds: lostTasks,
     detached,
     cancels: { isAsked: (runId) => cancels.isAsked(runId) },
@@ -264,7 +274,7 @@ export const runsFeature = (deps: RunsDeps) => {
       )
     : null;
   const cancelRun = createCancelRun({ ...executing, cancelQueued: (...queued) => runJobs.cancelQueued(...queued) });
-  const answers = createRunAnswers({ ...executing, launch });
+  const answers = createRunAnswers({ ...executing, launch, clock });
   const start = createRunStart({
     ...executing,
     launch,
@@ -331,10 +341,11 @@ export const runsFeature = (deps: RunsDeps) => {
 };
 
 export type { CancelRun } from './cancel-run.ts';
-export { createRunPricing, type RecalculateCosts } from './cost-recalculation.ts';
+export { createRunPricing, type PricedRun, type RecalculateCosts } from './cost-recalculation.ts';
 export type { EarlierEnd, ItemRuns } from './item-runs.ts';
 export {
   type ArrivingWork,
+  approvalResumeKey,
   type Entrance,
   failureError,
   type Launch,
@@ -343,8 +354,11 @@ export {
   type RunWork,
   runPlan,
 } from './launch/index.ts';
+export { createLostTurns } from './lost-turns.ts';
 export { type RunAccess, runTarget } from './run-access.ts';
-export type { OnDisconnect, RunAnswers } from './run-answers.ts';
+export type { HeldStream, OnDisconnect, RunAnswers } from './run-answers.ts';
 export { toRunRecord } from './run-record.ts';
 export { turnStore } from './run-turns.store.ts';
 export type { RecordedInput, TreeMember } from './runs.store.ts';
+export { microsOf } from './stored-cost.ts';
+export { decodeShares, type StoredShare } from './stored-shares.ts';

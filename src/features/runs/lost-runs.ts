@@ -6,10 +6,11 @@ import type { RunRow } from '../../db/tables.ts';
 import type { RunJournal } from '../../engine/record/index.ts';
 import { RunFailure } from '../../engine/run-failure.ts';
 import { type JobStore, jobStore } from '../jobs/index.ts';
-import type { QueuedPlaces } from '../sessions/index.ts';
+import { type QueuedPlaces, sessionStore } from '../sessions/index.ts';
 import type { DetachedRuns, UnitStep } from './detached-runs.ts';
 import { isQueuedRun, type QueuedRuns, runJobKeys } from './launch/index.ts';
 import type { EndedRemoteTasks, RemoteEnd } from './lost-remote-tasks.ts';
+import type { LostTurns } from './lost-turns.ts';
 import { runCancelStore } from './run-cancels.store.ts';
 import type { RunCancels } from './run-cancels.ts';
 import type { LedgerCall, TurnStore } from './run-turns.store.ts';
@@ -19,6 +20,7 @@ interface LostRunDeps {
   readonly storage: Pick<Storage, 'transaction'>;
   readonly store: RunStore;
   readonly turns: TurnStore;
+  readonly lostTurns: Pick<LostTurns, 'of'>;
   readonly jobs: JobStore;
   readonly queuedPlaces: Pick<QueuedPlaces, 'freed'>;
   readonly detached: DetachedRuns;
@@ -60,7 +62,8 @@ const unreadable = (error: unknown): null => {
 
 /** Runs whose process is gone: their next attempt, their end, and the run that goes on with their turn. */
 export const createLostRuns = (deps: LostRunDeps) => {
-  const { storage, store, turns, jobs, queuedPlaces, detached, journal, queued, cancels, remoteEnds, now } = deps;
+  const { storage, store, turns, lostTurns, jobs, queuedPlaces, detached, journal, queued, cancels, remoteEnds, now } =
+    deps;
 
   /** Back in line at once: the attempt was lost, not refused, and a lost worker stalls a job for one lease at most. */
   const requeue = async (row: RunRow, job: JobRow): Promise<'requeued' | 'gone'> => {
@@ -93,12 +96,22 @@ export const createLostRuns = (deps: LostRunDeps) => {
     const freed = sessionId === null ? [] : queuedPlaces.freed({ tenantId, sessionId, runId: row.id });
     const rows = [journal.toolsUnknown(row.id), ...freed, ...continued, ...(remote?.statements ?? [])];
     const closing = { status: 'Failed', failure, keepsTurn: continued.length > 0 } as const;
-    const isClosed = await detached.close(row, closing, async (stores) => {
+    const kept = continued.length > 0 ? null : await lostTurns.of(row);
+    const keepTurn: UnitStep = async (stores) => {
+      if (kept === null || sessionId === null || kept.messages.length === 0) return;
+      const sessions = stores(sessionStore);
+      const session = await sessions.get(tenantId, sessionId);
+      // Whoever has taken the session since has kept the turn.
+      if (session?.active_run_id === row.id)
+        await stores.write(sessions.saveTurn(session, row.id, kept.messages, null, now()));
+    };
+    const rest: UnitStep = async (stores) => {
       await assert?.(stores);
       if (isHeld(job)) await stores(jobStore).lose(job.id, job.attempt, now());
       if (isAsked) await stores(runCancelStore).drop(row.id);
       await stores.write(rows);
-    });
+    };
+    const isClosed = await detached.close(row, closing, rest, keepTurn);
     if (isClosed) remote?.closed();
     return isClosed ? 'closed' : 'gone';
   };

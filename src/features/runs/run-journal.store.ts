@@ -5,6 +5,7 @@ import { quotaUse } from '../../engine/control/index.ts';
 import type { OpenedRun, RunJournal, ToolCallEntry, ToolCallSettlement } from '../../engine/record/index.ts';
 import type { RunCounters } from '../quotas/index.ts';
 import { encodeCost } from './stored-cost.ts';
+import { encodeShares } from './stored-shares.ts';
 
 type ClosedRun = Parameters<RunJournal['closed']>[0];
 
@@ -82,6 +83,7 @@ const closeRow = ({ usage, error, ...run }: ClosedRun, currency: string | null) 
   audio_output_tokens: usage?.audioOutputTokens ?? null,
   cost: encodeCost(run.cost, currency),
   total_cost_micros: run.cost?.total ?? null,
+  model_shares: encodeShares(run.shares ?? [], run, currency),
   error_type: error?.type ?? null,
   error_class: error?.class ?? null,
   error_message: error?.message ?? null,

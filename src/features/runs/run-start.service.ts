@@ -141,6 +141,7 @@ export const createRunStart = (deps: RunStartDeps) => {
   return async (context: CallContext & IdempotentCall, input: StartInput): Promise<StartReply> => {
     const mode = runMode(input.body, input.headers);
     checkRunRequest(input.body, mode);
+    if (mode === 'stream') context.openStream?.();
     const entered = enter(context, input, mode);
     const entrance = entered instanceof Promise ? await entered : entered;
     // A stored answer is only for callers that may start the run, and belongs to the owner of its session.

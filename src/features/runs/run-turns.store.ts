@@ -1,4 +1,4 @@
-import { defineStore, type StoreOf } from '../../db/define-store.ts';
+import { defineStore, type StoreHandle, type StoreOf } from '../../db/define-store.ts';
 import type { RunRow } from '../../db/tables.ts';
 import type { CompiledAgent } from '../../engine/compiled-agent.ts';
 import { isMade, type OpenCall, type TurnResume } from '../../engine/context/index.ts';
@@ -14,18 +14,44 @@ export interface LedgerCall {
   readonly state: string;
 }
 
+// An answer that is streamed has a pack for each 25 ms or so; what is longer begins in the middle.
+const maxPacks = 5000;
+
+const stepsOf = async (storage: StoreHandle, tenantId: string, runId: string): Promise<readonly TurnStep[]> => {
+  const rows = await storage.db
+    .selectFrom('run_steps')
+    .select(['run_id', 'sequence', 'content'])
+    .where('run_id', '=', runId)
+    .orderBy('sequence')
+    .execute();
+  return rows.map((row) => JSON.parse(storage.rows.open('run_steps', tenantId, row).content) as TurnStep);
+};
+
 /** What is stored of turns that have not finished. */
 export const turnStore = defineStore((storage) => ({
   async turn(tenantId: string, runId: string) {
+    const steps = await stepsOf(storage, tenantId, runId);
+    const turn = storedTurn(steps);
+    return turn === null ? null : { turn, storedSteps: steps.length };
+  },
+  steps: (tenantId: string, runId: string): Promise<readonly TurnStep[]> => stepsOf(storage, tenantId, runId),
+  /** The end of the run's log, the last event first. */
+  async lastPacks(
+    tenantId: string,
+    runId: string,
+  ): Promise<readonly (readonly [string, number, Readonly<Record<string, unknown>>])[]> {
     const rows = await storage.db
-      .selectFrom('run_steps')
-      .select(['run_id', 'sequence', 'content'])
+      .selectFrom('run_events')
+      .select(['run_id', 'first_sequence', 'events'])
       .where('run_id', '=', runId)
-      .orderBy('sequence')
+      .orderBy('first_sequence', 'desc')
+      .limit(maxPacks)
       .execute();
-    const steps = rows.map((row) => storage.rows.open('run_steps', tenantId, row));
-    const turn = storedTurn(steps.map(({ content }) => JSON.parse(content) as TurnStep));
-    return turn === null ? null : { turn, storedSteps: rows.length };
+    return rows.flatMap((row) =>
+      (
+        JSON.parse(storage.rows.open('run_events', tenantId, row).events) as [string, number, Record<string, unknown>][]
+      ).reverse(),
+    );
   },
   /** Calls of the run that were begun, settled or not. */
   ledger: (runId: string): Promise<readonly LedgerCall[]> =>

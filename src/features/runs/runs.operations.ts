@@ -40,6 +40,7 @@ export const runOperations = defineOperations({
     }),
     idempotency: true,
     body: AgentRunRequest,
+    nullIsAbsent: true,
     maxBodyBytes: 4_194_304,
     responses: { 200: AgentRunResponse, 202: AcceptedRunResponse },
     stream: RunEvent,

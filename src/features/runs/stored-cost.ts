@@ -14,10 +14,9 @@ export interface StoredCost {
   readonly u: string | null;
 }
 
-export const encodeCost = (cost: CostMicros | null, currency: string | null): string | null => {
-  if (cost === null) return null;
+export const storedCost = (cost: CostMicros, currency: string | null): StoredCost => {
   const { prices } = cost;
-  const stored: StoredCost = {
+  return {
     i: cost.input,
     o: cost.output,
     c: cost.cachedInput,
@@ -28,8 +27,15 @@ export const encodeCost = (cost: CostMicros | null, currency: string | null): st
     s: prices.source,
     u: currency,
   };
-  return JSON.stringify(stored);
 };
+
+export const encodeCost = (cost: CostMicros | null, currency: string | null): string | null =>
+  cost === null ? null : JSON.stringify(storedCost(cost, currency));
+
+export const microsOf = ({ i, o, c, t, pi, po, pc, s }: StoredCost): CostMicros => ({
+  ...{ input: i, output: o, cachedInput: c, total: t },
+  prices: { input: pi, output: po, cachedInput: pc, source: s },
+});
 
 export const decodeCost = (text: string | null): StoredCost | null =>
   text === null ? null : (JSON.parse(text) as StoredCost);

@@ -7,14 +7,20 @@ export interface RunCost {
   readonly run: Pick<RunRow, 'tenant_id' | 'id'>;
   readonly cost: string | null;
   readonly totalMicros: number | null;
+  /** StoredShare[] as JSON. */
+  readonly shares: string | null;
 }
 
 /** Closed runs of agents without a known cost. */
 export const unpricedRuns = defineStore((storage) => {
-  const priced = updateStatement(storage.db, 'runs', ({ run: { tenant_id, id }, cost, totalMicros }: RunCost) => ({
-    set: { cost, total_cost_micros: totalMicros, cost_recalculated: 1 },
-    where: { tenant_id, id },
-  }));
+  const priced = updateStatement(
+    storage.db,
+    'runs',
+    ({ run: { tenant_id, id }, cost, totalMicros, shares }: RunCost) => ({
+      set: { cost, total_cost_micros: totalMicros, model_shares: shares, cost_recalculated: 1 },
+      where: { tenant_id, id },
+    }),
+  );
   return {
     /** All of them, or none. */
     price: (costs: readonly RunCost[]): Promise<void> => storage.write(costs.map((cost) => priced(cost))),

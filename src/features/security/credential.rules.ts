@@ -13,19 +13,26 @@ export const unauthenticated = (): AcpError =>
   new AcpError('unauthenticated', 'Send a valid token or API key as a Bearer token, or an API key as X-Api-Key.');
 
 const ambiguous = (): AcpError =>
-  new AcpError('ambiguous-credentials', 'Send one credential, either as Authorization or as X-Api-Key.');
+  new AcpError(
+    'ambiguous-credentials',
+    'Send one credential, as Authorization or as X-Api-Key. Both may be sent with the same text.',
+  );
 
 const bearer = /^bearer (\S+)$/i;
 
-/** Null when none was sent. Two credentials, in two headers or in one that is repeated, are refused. */
+/**
+ * Null when none was sent. Two credentials, in two headers or in one that is repeated, are refused; a bearer token and an API key of
+ * the same text are one credential, since generated clients fill in every scheme of the API description.
+ */
 export const readCredential = (request: CallerRequest): Credential | null => {
   const authorization = request.header('authorization');
   const apiKey = request.header('x-api-key');
   if (authorization === undefined && apiKey === undefined) return null;
-  if (authorization !== undefined && apiKey !== undefined) throw ambiguous();
-  if (request.headerCount(authorization === undefined ? 'x-api-key' : 'authorization') > 1) throw ambiguous();
-  if (apiKey !== undefined) return { form: 'ApiKey', text: apiKey };
-  return { form: 'Bearer', text: bearer.exec(authorization ?? '')?.[1] ?? '' };
+  if (request.headerCount('x-api-key') > 1 || request.headerCount('authorization') > 1) throw ambiguous();
+  if (authorization === undefined) return { form: 'ApiKey', text: apiKey ?? '' };
+  const text = bearer.exec(authorization)?.[1] ?? '';
+  if (apiKey !== undefined && (text === '' || text !== apiKey)) throw ambiguous();
+  return { form: 'Bearer', text };
 };
 
 /** Equality with a secret in constant time: digests have one length, whatever the lengths of the texts. */

@@ -1,5 +1,6 @@
 import type { ApiKeyScope } from '../../contract/authority.ts';
 import type { RoleDecision } from '../../core/caller/role-decision.ts';
+import { parseForeignJson } from '../../core/documents/foreign-json.ts';
 import type { InstanceState } from '../../core/instance-state.ts';
 import type { Logger } from '../../core/logger.ts';
 import type { Storage } from '../../db/storage.ts';
@@ -40,7 +41,7 @@ const createIssuerHttp = () => {
       const headers = { accept: 'application/json' };
       const { status, body } = await http.request({ method: 'GET', url, headers, timeoutMs, maxBodyBytes });
       if (status !== 200) throw new Error(`The identity provider answered ${status}.`);
-      return JSON.parse(Buffer.from(body).toString('utf8'));
+      return parseForeignJson(body);
     },
     close: () => http.close(),
   };

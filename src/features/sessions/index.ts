@@ -55,6 +55,7 @@ export interface SessionsDeps
   readonly store: SessionStore;
   readonly owners: SessionAccess;
   readonly waits: SessionWaits;
+  readonly lostTurn: NonNullable<SharedSessionTurnDeps['lostTurn']>;
   readonly mailbox: Mailbox;
   readonly telemetry: Telemetry;
   readonly clock: Clock;

@@ -44,6 +44,20 @@ export const sessionStore = defineStore((storage) => {
     }),
     { mustChange: true },
   );
+  const append = updateStatement(
+    db,
+    'sessions',
+    (row: SessionRow, holder: string, runId: string, messages: readonly ChatMessage[], now: number) => ({
+      set: {
+        version: row.version + 1,
+        message_count: row.message_count + messages.length,
+        last_run_id: runId,
+        updated_at: now,
+      },
+      where: { tenant_id: row.tenant_id, id: row.id, version: row.version, active_run_id: holder },
+    }),
+    { mustChange: true },
+  );
   const free = updateStatement(db, 'sessions', (tenantId: string, id: string, runId: string) => ({
     set: { active_run_id: null, lock_until: null },
     where: { tenant_id: tenantId, id, active_run_id: runId },
@@ -70,6 +84,49 @@ export const sessionStore = defineStore((storage) => {
     return storage.rows.seal('sessions', row.tenant_id, { id: row.id, summary: text }).summary;
   };
 
+  const messagesBetween = async (
+    {
+      tenant_id: tenantId,
+      conversation_id: id,
+      branch_from_sequence: branchedFrom,
+    }: Omit<Conversation, 'message_count'>,
+    first: number,
+    end: number,
+  ): Promise<readonly ChatMessage[]> => {
+    // A branch shares the beginning of its history with the conversations that wrote it, in flat stretches.
+    const shared =
+      branchedFrom === null || branchedFrom < first
+        ? []
+        : await stored(
+            tenantId,
+            db
+              .selectFrom('conversation_segments as segment')
+              .innerJoin('session_messages as shared', (join) =>
+                join
+                  .onRef('shared.conversation_id', '=', 'segment.source_id')
+                  .onRef('shared.sequence', '>=', 'segment.first_sequence')
+                  .onRef('shared.sequence', '<=', 'segment.last_sequence'),
+              )
+              .select(['shared.conversation_id', 'shared.sequence', 'shared.message'])
+              .where('segment.conversation_id', '=', id)
+              .where('shared.sequence', '>=', first)
+              .where('shared.sequence', '<', end)
+              .orderBy('segment.first_sequence')
+              .orderBy('shared.sequence'),
+          );
+    const own = await stored(
+      tenantId,
+      db
+        .selectFrom('session_messages')
+        .select(['conversation_id', 'sequence', 'message'])
+        .where('conversation_id', '=', id)
+        .where('sequence', '>=', first)
+        .where('sequence', '<', end)
+        .orderBy('sequence'),
+    );
+    return shared.length === 0 ? own : [...shared, ...own];
+  };
+
   return {
     get: (tenantId: string, id: string): Promise<SessionRow | undefined> =>
       sessionsOf(tenantId).where('id', '=', id).executeTakeFirst(),
@@ -81,42 +138,10 @@ export const sessionStore = defineStore((storage) => {
       return query.orderBy('updated_at', 'desc').orderBy('id', 'desc').limit(take).offset(skip).execute();
     },
     /** The messages that the row counts, by sequence; fewer when the session was deleted meanwhile. */
-    async messages({
-      tenant_id: tenantId,
-      conversation_id: id,
-      branch_from_sequence: branchedFrom,
-      message_count: count,
-    }: Conversation): Promise<readonly ChatMessage[]> {
-      // A branch shares the beginning of its history with the conversations that wrote it, in flat stretches.
-      const shared =
-        branchedFrom === null || branchedFrom < 0
-          ? []
-          : await stored(
-              tenantId,
-              storage.db
-                .selectFrom('conversation_segments as segment')
-                .innerJoin('session_messages as shared', (join) =>
-                  join
-                    .onRef('shared.conversation_id', '=', 'segment.source_id')
-                    .onRef('shared.sequence', '>=', 'segment.first_sequence')
-                    .onRef('shared.sequence', '<=', 'segment.last_sequence'),
-                )
-                .select(['shared.conversation_id', 'shared.sequence', 'shared.message'])
-                .where('segment.conversation_id', '=', id)
-                .orderBy('segment.first_sequence')
-                .orderBy('shared.sequence'),
-            );
-      const own = await stored(
-        tenantId,
-        storage.db
-          .selectFrom('session_messages')
-          .select(['conversation_id', 'sequence', 'message'])
-          .where('conversation_id', '=', id)
-          .where('sequence', '<', count)
-          .orderBy('sequence'),
-      );
-      return shared.length === 0 ? own : [...shared, ...own];
-    },
+    messages: (conversation: Conversation): Promise<readonly ChatMessage[]> =>
+      messagesBetween(conversation, 0, conversation.message_count),
+    /** The same of the messages from `first` on and below `end`, which is at most the count of the row. */
+    messagesBetween,
     /** The summary that later turns begin with, which the row keeps sealed. */
     summary(session: SessionRow): KeptSummary | null {
       const { summary } = storage.rows.open('sessions', session.tenant_id, session);
@@ -141,6 +166,17 @@ export const sessionStore = defineStore((storage) => {
       now: number,
     ): readonly Statement[] => [
       save(row, runId, messages, summary, now),
+      ...messages.map((message, index) => insertMessage(row, row.message_count + index, message)),
+    ],
+    /** Appends the turn that a lost run left, for the run that has taken the session on top of the version that was read. */
+    keepLostTurn: (
+      row: SessionRow,
+      holder: string,
+      lostRunId: string,
+      messages: readonly ChatMessage[],
+      now: number,
+    ): readonly Statement[] => [
+      append(row, holder, lostRunId, messages, now),
       ...messages.map((message, index) => insertMessage(row, row.message_count + index, message)),
     ],
     /** Frees the session; one that never had a turn goes. */

@@ -57,7 +57,10 @@ export const RunStatistics = Type.Object(
       Type.Object({
         modelProvider: nullable(Type.String()),
         modelId: Type.String(),
-        totalRuns: count(),
+        totalRuns: Type.Integer({
+          minimum: 0,
+          description: 'Runs with a call of the model; tokens and cost are those of its calls alone',
+        }),
         inputTokens: count(),
         outputTokens: count(),
         totalTokens: count(),

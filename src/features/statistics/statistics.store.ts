@@ -2,6 +2,7 @@ import { type Expression, expressionBuilder, type SqlBool, sql } from 'kysely';
 import { defineStore, type StoreOf } from '../../db/define-store.ts';
 import { startedLate, startedSince } from '../../db/started-after.ts';
 import type { Tables } from '../../db/tables.ts';
+import type { StoredShare } from '../runs/index.ts';
 
 export interface StatisticsFilter {
   readonly agentName?: string | undefined;
@@ -68,8 +69,15 @@ const conditions = (tenantId: string, filter: StatisticsFilter) => {
 };
 
 export const statisticsStore = defineStore((storage) => {
+  const { dialect } = storage;
   const runs = (tenantId: string, filter: StatisticsFilter) =>
     storage.db.selectFrom('runs').where(conditions(tenantId, filter));
+  // What each model of a run used, of the few that had several.
+  const shares = dialect.jsonElements('runs.model_shares').as<'share'>('share');
+  const text = (member: keyof StoredShare) =>
+    dialect.jsonMember('share.value', member, 'text').$castTo<string | null>();
+  const count = (member: keyof StoredShare) => dialect.jsonMember('share.value', member, 'bigint').$castTo<Sum>();
+  const sumOf = (member: keyof StoredShare) => sql<Sum>`sum(${count(member)})`;
 
   return {
     async totals(tenantId: string, filter: StatisticsFilter) {
@@ -125,17 +133,37 @@ export const statisticsStore = defineStore((storage) => {
           .limit(limit),
       ),
 
-    byModel: (tenantId: string, filter: StatisticsFilter, limit: number) =>
-      storage.history(
-        runs(tenantId, filter)
-          .where('runs.model_id', 'is not', null)
-          .select(['runs.model_provider', 'runs.model_id', totalRuns, ...usage, totalTokens, totalCost])
-          .groupBy(['runs.model_provider', 'runs.model_id'])
-          .orderBy('totalRuns', 'desc')
-          .orderBy('runs.model_provider')
-          .orderBy('runs.model_id')
+    /** By the models of the calls. A run whose calls were of several is one of each. */
+    byModel(tenantId: string, filter: StatisticsFilter, limit: number) {
+      const ofOne = runs(tenantId, filter)
+        .where('runs.model_shares', 'is', null)
+        .where('runs.model_id', 'is not', null)
+        .select(['runs.model_provider', 'runs.model_id', totalRuns, ...usage, totalTokens, totalCost])
+        .groupBy(['runs.model_provider', 'runs.model_id']);
+      const provider = text('p');
+      const model = text('m');
+      const ofSeveral = runs(tenantId, filter)
+        .innerJoin(shares, (join) => join.onTrue())
+        .where('runs.model_shares', 'is not', null)
+        .where(model, 'is not', null)
+        .select([provider.as('model_provider'), model.as('model_id'), totalRuns])
+        .select([sumOf('i').as('inputTokens'), sumOf('o').as('outputTokens')])
+        .select([sumOf('t').as('totalTokens'), sumOf('s').as('totalCost')])
+        .groupBy([provider, model]);
+      const added = (column: 'totalRuns' | 'inputTokens' | 'outputTokens' | 'totalTokens' | 'totalCost') =>
+        sql<Sum>`sum(${sql.ref(column)})`.as(column);
+      return storage.history(
+        storage.db
+          .selectFrom(ofOne.unionAll(ofSeveral).as('calls'))
+          .select(['model_provider', 'model_id', added('totalRuns'), added('inputTokens'), added('outputTokens')])
+          .select([added('totalTokens'), added('totalCost')])
+          .groupBy(['model_provider', 'model_id'])
+          .orderBy(sql`sum(${sql.ref('totalRuns')})`, 'desc')
+          .orderBy('model_provider')
+          .orderBy('model_id')
           .limit(limit),
-      ),
+      );
+    },
 
     byVersion: (tenantId: string, filter: StatisticsFilter, limit: number) =>
       storage.history(
@@ -236,13 +264,26 @@ export const statisticsStore = defineStore((storage) => {
         .where((e) => e.or([startedSince(filter.fromMs - 1)(e), startedLate(filter.fromMs - 1, tenantId)(e)]))
         .where(started, '<', filter.toMs);
       if (filter.agentName !== undefined) query = query.where('runs.agent_name', '=', filter.agentName);
-      if (filter.modelId !== undefined) query = query.where('runs.model_id', '=', filter.modelId);
       if (filter.kind !== undefined) query = query.where('runs.kind', '=', filter.kind);
+      const { modelId } = filter;
+      const counted = query
+        .select([bucket.as('bucket'), all.as('runs'), failedRuns])
+        .select(eb.fn.avg<Sum>(eb('runs.completed_at', '-', eb.ref('runs.started_at'))).as('averageDurationMs'))
+        .groupBy(bucket);
+      if (modelId === undefined) return storage.history(counted.select([...usage, cost.as('cost')]));
+      // Null: it is the run's only model, or the run has none of it.
+      const of = (member: keyof StoredShare) =>
+        sql`(select sum(${count(member)}) from ${shares} where ${text('m')} = ${modelId})`;
+      const own = (column: Expression<unknown>, member: keyof StoredShare) =>
+        sql<Sum>`sum(case when ${sql.ref('runs.model_shares')} is null then ${column} else ${of(member)} end)`;
       return storage.history(
-        query
-          .select([bucket.as('bucket'), all.as('runs'), failedRuns, ...usage, cost.as('cost')])
-          .select(eb.fn.avg<Sum>(eb('runs.completed_at', '-', eb.ref('runs.started_at'))).as('averageDurationMs'))
-          .groupBy(bucket),
+        counted
+          .where(
+            sql<boolean>`case when ${sql.ref('runs.model_shares')} is null then ${sql.ref('runs.model_id')} = ${modelId} else ${of('n')} > 0 end`,
+          )
+          .select(own(sql.ref('runs.input_tokens'), 'i').as('inputTokens'))
+          .select(own(sql.ref('runs.output_tokens'), 'o').as('outputTokens'))
+          .select(own(sql.ref('runs.total_cost_micros'), 's').as('cost')),
       );
     },
   };

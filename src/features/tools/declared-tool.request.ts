@@ -1,4 +1,5 @@
 import type { Json } from '../../contract/schema.ts';
+import { ForeignJsonError, parseForeignJson } from '../../core/documents/foreign-json.ts';
 import { headersIn } from '../../core/telemetry/trace-context.ts';
 import { type ToolContext, ToolError } from '../../engine/tools/index.ts';
 import type { OutboundHttp, OutboundRequest, OutboundResponse } from '../../providers/http/outbound.ts';
@@ -87,8 +88,9 @@ const hasLongNumber = (text: string): boolean => /\d{16}/.test(text);
 const readJson = (text: string): Json => {
   let value: Json;
   try {
-    value = JSON.parse(text) as Json;
+    value = parseForeignJson(text) as Json;
   } catch (cause) {
+    if (cause instanceof ForeignJsonError) throw new ToolError(`The answer was not read: ${cause.message}`, { cause });
     throw new ToolError('The answer is not valid JSON.', { cause });
   }
   return typeof value === 'object' && value !== null && hasLongNumber(text) ? text : value;

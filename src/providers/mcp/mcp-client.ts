@@ -32,17 +32,28 @@ const gone: ReadonlySet<number | null> = new Set([400, 404, 405]);
 // What libraries answer for a session that they do not know, or a request before one.
 const noSession: ReadonlySet<number | null> = new Set([-32000, -32001]);
 
+// What servers answer beside 404 for a session that they have lost: they have not looked at what was asked.
+const lost: ReadonlySet<number | null> = new Set([401, 410]);
+/** In an answer that succeeds; the number stands for a request that took too long as well. */
+const sessionNotFound = -32_001;
+const calls: ReadonlySet<string> = new Set(['tools/call', 'tasks/update', 'tasks/cancel']);
+
 // After what came too long nothing more is read.
 const cuts: ReadonlySet<string | null> = new Set(['unreachable', 'response-too-large']);
 
 /** Whether a server has refused a request for how it was spoken to: it has not looked at what was asked. */
-const refusesManner = ({ sessionId }: Connection, { kind, code, status }: McpFailure): boolean => {
+const refusesManner = (inSession: boolean, { kind, code, status }: McpFailure): boolean => {
   if (kind === 'rpc' && code === mcpCodes.unsupportedVersion) return true;
   if (kind === 'http' && gone.has(status)) return true;
+  if (inSession && lost.has(status)) return true;
   if (kind !== 'rpc') return false;
-  if (sessionId !== null && status === 404) return true;
+  if (inSession && status === 404) return true;
   return gone.has(status) && noSession.has(code);
 };
+
+/** Whether a server may have lost the session, and says so in a way that says other things as well. */
+const mayHaveLost = ({ code, status }: McpFailure): boolean =>
+  (status ?? 0) >= 500 || (code === sessionNotFound && (status === null || status === 200));
 
 export const createMcpClient = (target: McpTarget, deps: McpClientDeps): McpClient => {
   const sender = createSender(target, deps);
@@ -85,18 +96,23 @@ export const createMcpClient = (target: McpTarget, deps: McpClientDeps): McpClie
       : sender.inSession(connection, ...request);
   /**
    * Leaves a connection that is of no more use. True: the request may be sent over another one, since it was refused for how
-   * it was spoken and not looked at, so that no call is made twice.
+   * it was spoken and not looked at, or only reads, so that no call is made twice.
    */
-  const leaves = (connection: Connection, error: unknown): boolean => {
+  const leaves = (connection: Connection, method: string, error: unknown): boolean => {
     if (!(error instanceof McpFailure)) return false;
-    const isRefused = refusesManner(connection, error);
+    const inSession = connection.sessionId !== null || target.transport === 'Sse';
+    const isRefused = refusesManner(inSession, error);
     const isCut = isKept && cuts.has(error.outbound);
-    if (isRefused || isCut) forget(connection);
-    return isRefused;
+    const isLost = inSession && mayHaveLost(error);
+    if (isRefused || isCut || isLost) forget(connection);
+    return isRefused || (isLost && !calls.has(method));
   };
 
   return {
     session: current,
+    renew() {
+      if (!isKept && opened?.sessionId !== null) opened = null;
+    },
     async request(method, params, options) {
       const endsAt = performance.now() + options.timeoutMs;
       for (let attempt = 1; ; attempt += 1) {
@@ -105,7 +121,7 @@ export const createMcpClient = (target: McpTarget, deps: McpClientDeps): McpClie
         try {
           return (await send(connection, method, params, { ...options, timeoutMs })).result;
         } catch (error) {
-          if (!leaves(connection, error) || attempt > 1) throw error;
+          if (!leaves(connection, method, error) || attempt > 1) throw error;
         }
       }
     },

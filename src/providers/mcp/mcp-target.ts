@@ -53,6 +53,8 @@ export interface McpClient {
     params: Readonly<Record<string, unknown>>,
     options: McpRequestOptions,
   ): Promise<Readonly<Record<string, unknown>>>;
+  /** What is asked next begins a session anew, where the server keeps one and this is all that is known of it. */
+  renew(): void;
   /** Ends its session, best effort. */
   close(): Promise<void>;
 }

@@ -1,5 +1,7 @@
 import type { ProviderNames } from '../../contract/errors.ts';
+import { parseForeignJson } from '../../core/documents/foreign-json.ts';
 import type { CallScope } from './call-scope.ts';
+import { ForeignError } from './foreign-error.ts';
 import { ModelCallError, type ModelErrorType } from './model-error.ts';
 import { retryAfterMs } from './retry-after.ts';
 import type { WireFailure } from './transport/wire-exchange.ts';
@@ -11,17 +13,6 @@ import {
   specialRefusal,
   type VendorError,
 } from './vendor-error.ts';
-
-/** A provider's own words, cut to a length fit for a log line. They never leave the log. */
-export class ForeignError extends Error {
-  readonly status: number | null;
-
-  constructor(text: string, status: number | null) {
-    super(text.slice(0, 2000));
-    this.name = 'ForeignError';
-    this.status = status;
-  }
-}
 
 /** The answer is not what the API promises: no JSON, no known event, or no end. */
 export class MalformedAnswerError extends Error {
@@ -159,7 +150,7 @@ const fieldsOf = (value: unknown): object | null => (typeof value === 'object' &
 
 const parsed = (text: string): unknown => {
   try {
-    return JSON.parse(text);
+    return parseForeignJson(text);
   } catch {
     // Not an event then.
     return null;

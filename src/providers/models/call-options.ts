@@ -8,6 +8,8 @@ import type {
   ModelTool,
   ModelToolChoice,
 } from './model-provider.ts';
+import { withReturnedReasoning } from './reasoning-replay.ts';
+import { sendablePrompt } from './sendable-prompt.ts';
 import type { CallExtras, Surface } from './surfaces/surface.ts';
 
 // An agent's tool list is one array for many calls, so it is converted once.
@@ -52,14 +54,15 @@ const samplingOptions = ({ stop, ...rest }: ModelSampling): Partial<LanguageMode
 /** The call as the vendor libraries take it; fields that are null are left out, so the provider's default applies. */
 export const callOptions = (
   call: ModelCall,
-  { kind, webSearch }: Pick<Surface, 'kind' | 'webSearch'>,
+  { name, kind, webSearch, reasoningReplay }: Pick<Surface, 'name' | 'kind' | 'webSearch' | 'reasoningReplay'>,
   extras: CallExtras,
   signal: AbortSignal,
 ): LanguageModelV4CallOptions => {
   const search = call.webSearch === 'offered' && webSearch?.has(call.model) === true ? webSearch.tool(call) : null;
   const keeps = webSearch !== undefined && (search !== null || webSearch.sentWithoutTool);
+  const prompt = sendablePrompt(withOwnHostedParts(call.prompt, kind, keeps), kind);
   const options: LanguageModelV4CallOptions = {
-    prompt: withInstruction(withOwnHostedParts(call.prompt, kind, keeps), extras.instruction),
+    prompt: withInstruction(withReturnedReasoning(prompt, name, reasoningReplay), extras.instruction),
     abortSignal: signal,
   };
   if (call.tools.length > 0 || search !== null) {

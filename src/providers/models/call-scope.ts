@@ -1,6 +1,7 @@
 import type { TraceHeaders } from '../../core/telemetry/trace-context.ts';
 import type { AnswerLimits } from './answer-limits.ts';
 import type { ModelCall, ModelJson, WireClock } from './model-provider.ts';
+import type { WireResponse } from './transport/wire-body.ts';
 import type { WireFailure, WireHeaders, WireRequest } from './transport/wire-exchange.ts';
 
 export type StopReason = 'canceled' | 'timeout' | 'closed';
@@ -52,6 +53,12 @@ export class CallScope {
   status: number | null = null;
   headers: WireHeaders | null = null;
   wireFailure: WireFailure | null = null;
+  /** The stream closed with `[DONE]`. */
+  saidDone = false;
+  /** An answer in the form that was not asked for, which the vendor library's other method reads. */
+  otherForm: WireResponse | null = null;
+  /** Given to the vendor library in place of an answer to what it sends. */
+  replay: WireResponse | null = null;
   stopped: StopReason | null = null;
   /** Set by whoever holds the connection; called once when the call is stopped. */
   onStop: (() => void) | null = null;

@@ -42,6 +42,38 @@ export const withOwnHostedParts = (prompt: ModelPrompt, kind: ModelProviderKind,
   });
 };
 
+/** From where on the assistant has not been followed by a user: a search that is open there goes on with the answer. */
+const openEnd = (prompt: ModelPrompt): number => prompt.findLastIndex(({ role }) => role === 'user') + 1;
+
+const idsOf = (prompt: ModelPrompt, type: 'tool-call' | 'tool-result'): ReadonlySet<string> =>
+  new Set(
+    prompt.flatMap((message) =>
+      message.role === 'assistant'
+        ? message.content.flatMap((part) => (part.type === type && isHosted(part) ? [part.toolCallId] : []))
+        : [],
+    ),
+  );
+
+/**
+ * The prompt without searches whose call or result is missing, because an answer or a compaction ended between them.
+ * Only Anthropic takes a call that has no result yet, in the answer that it has paused.
+ */
+export const completeHostedParts = (prompt: ModelPrompt, kind: ModelProviderKind): ModelPrompt => {
+  const made = idsOf(prompt, 'tool-call');
+  const ended = idsOf(prompt, 'tool-result');
+  if (made.size === ended.size && made.isSubsetOf(ended)) return prompt;
+  const open = kind === 'anthropic' ? openEnd(prompt) : prompt.length;
+  return prompt.map((message, index): Message => {
+    if (message.role !== 'assistant') return message;
+    const isPaired = (part: AssistantPart): boolean => {
+      if (!isHosted(part)) return true;
+      if (part.type === 'tool-result') return made.has(part.toolCallId);
+      return part.type !== 'tool-call' || index >= open || ended.has(part.toolCallId);
+    };
+    return { ...message, content: message.content.filter(isPaired) };
+  });
+};
+
 /** A result without what only its provider can read, such as the encrypted text of the pages. */
 export const readableResult = (result: ModelJson): ModelJson => {
   if (Array.isArray(result)) return result.map(readableResult);

@@ -1,9 +1,16 @@
-import type { LanguageModelV4StreamPart } from '@ai-sdk/provider';
+import type {
+  LanguageModelV4GenerateResult,
+  LanguageModelV4StreamPart,
+  LanguageModelV4StreamResult,
+} from '@ai-sdk/provider';
+import { parsedJson } from '../../core/documents/json-depth.ts';
 import { unfinished, wireFailure } from './call-failure.ts';
 import type { CallScope } from './call-scope.ts';
 import { LibraryParts } from './library-parts.ts';
 import type { ModelCall, ModelPart } from './model-provider.ts';
 import type { ProviderCalls } from './provider-calls.ts';
+import { asEvents, textOf, withText } from './transport/event-text.ts';
+import type { WireResponse } from './transport/wire-body.ts';
 
 /** What a part adds to the answer. A part that only tells how far the provider is adds nothing. */
 const partSize = (part: LanguageModelV4StreamPart): number => {
@@ -44,6 +51,55 @@ const drain = async (reader: PartReader, scope: CallScope): Promise<void> => {
   }
 };
 
+/** The call in the other form than was asked for. Throws the error where the answer has none. */
+const otherForm = (scope: CallScope, error: unknown): WireResponse => {
+  const { otherForm: response } = scope;
+  if (response === null) throw error;
+  scope.otherForm = null;
+  return response;
+};
+
+/** What the vendor library makes of the call: a stream, or the parts of an answer that came at once. */
+const openStream = async (
+  calls: ProviderCalls,
+  call: ModelCall,
+  scope: CallScope,
+): Promise<LanguageModelV4StreamResult['stream'] | readonly ModelPart[]> => {
+  const model = await calls.model(call.model);
+  const options = calls.options(call, scope);
+  // Loading the library is our time, not the provider's.
+  scope.waiting();
+  const streamed = () =>
+    model.doStream(calls.surface.readsEvents === true ? { ...options, includeRawChunks: true } : options);
+  try {
+    return (await streamed()).stream;
+  } catch (error) {
+    const response = otherForm(scope, error);
+    const text = await textOf(response.body);
+    const chunks = text.trimStart().startsWith('[') ? parsedJson(text) : undefined;
+    scope.replay = withText(response, Array.isArray(chunks) ? asEvents(chunks) : text);
+    return Array.isArray(chunks)
+      ? (await streamed()).stream
+      : readAnswer(calls, scope, await model.doGenerate(options));
+  }
+};
+
+const readAnswer = (
+  { surface }: ProviderCalls,
+  scope: CallScope,
+  result: LanguageModelV4GenerateResult,
+): readonly ModelPart[] => {
+  const body = result.response?.body;
+  return new LibraryParts(scope, surface).readAnswer(result.content, {
+    reason: result.finishReason,
+    usage: result.usage,
+    raw: surface.usageOfBody(body) ?? result.usage.raw,
+    model: result.response?.modelId,
+    metadata: result.providerMetadata,
+    body,
+  });
+};
+
 /** A streamed call that the vendor library makes and decodes. */
 export const libraryStream = async function* (
   calls: ProviderCalls,
@@ -53,12 +109,14 @@ export const libraryStream = async function* (
   let reader: PartReader | null = null;
   let finished = false;
   try {
-    const model = await calls.model(call.model);
-    // Loading the library is our time, not the provider's.
-    scope.waiting();
-    const { stream } = await model.doStream(calls.options(call, scope));
+    const stream = await openStream(calls, call, scope);
+    if (!('getReader' in stream)) {
+      scope.idle();
+      yield* stream;
+      return;
+    }
     reader = stream.getReader();
-    const parts = new LibraryParts(scope.provider, calls.surface);
+    const parts = new LibraryParts(scope, calls.surface);
     while (!finished) {
       scope.waiting();
       const { done, value } = await reader.read();
@@ -85,22 +143,47 @@ export const libraryStream = async function* (
   }
 };
 
+/** The parts of a stream that came where an answer at once was asked for. */
+const collectStream = async (
+  stream: LanguageModelV4StreamResult['stream'],
+  calls: ProviderCalls,
+  scope: CallScope,
+): Promise<readonly ModelPart[]> => {
+  const reader = stream.getReader();
+  const parts = new LibraryParts(scope, calls.surface);
+  const read: ModelPart[] = [];
+  for (;;) {
+    const { done, value } = await reader.read();
+    if (done || scope.stopped !== null) throw unfinished(scope.provider);
+    if (!scope.grew(partSize(value))) throw wireFailure(scope.provider, { kind: 'too-large', cause: undefined });
+    const part = parts.read(value);
+    if (part?.type === 'finish') {
+      void drain(reader, scope);
+      return [...read, ...parts.searched(), part];
+    }
+    if (part !== null) read.push(part);
+  }
+};
+
 /** The same call answered at once. */
 export const libraryAnswer = async (calls: ProviderCalls, call: ModelCall): Promise<readonly ModelPart[]> => {
-  const { surface } = calls;
   const scope = calls.open(call, false);
   try {
     const made = calls.model(call.model);
     const model = made instanceof Promise ? await made : made;
+    const options = calls.options(call, scope);
     scope.waiting();
-    const result = await model.doGenerate(calls.options(call, scope));
-    return new LibraryParts(scope.provider, surface).readAnswer(result.content, {
-      reason: result.finishReason,
-      usage: result.usage,
-      raw: surface.usageOfBody(result.response?.body) ?? result.usage.raw,
-      model: result.response?.modelId,
-      metadata: result.providerMetadata,
-    });
+    let result: LanguageModelV4GenerateResult;
+    try {
+      result = await model.doGenerate(options);
+    } catch (error) {
+      scope.replay = otherForm(scope, error);
+      const { stream } = await model.doStream(
+        calls.surface.readsEvents === true ? { ...options, includeRawChunks: true } : options,
+      );
+      return await collectStream(stream, calls, scope);
+    }
+    return readAnswer(calls, scope, result);
   } catch (error) {
     throw calls.failed(scope, error);
   } finally {

@@ -14,6 +14,8 @@ export interface ModelErrorDetails {
   readonly httpStatus?: number | undefined;
   readonly retryAfterMs?: number | undefined;
   readonly reason?: ProviderNames | undefined;
+  /** The provider is at fault, though neither the type nor an HTTP status says so. */
+  readonly mayFallBack?: true;
   readonly cause?: unknown;
 }
 
@@ -51,7 +53,7 @@ export class ModelCallError extends Error {
   readonly httpStatus: number | null;
   readonly retryAfterMs: number | null;
   readonly reason: ProviderNames | null;
-  /** True when another provider may be tried: connection failed, timeout, 429, 5xx, open circuit. */
+  /** True when another provider may be tried: connection failed, timeout, 429, 5xx, bad end, open circuit. */
   readonly mayFallBack: boolean;
 
   constructor(type: ModelErrorType, message: string, details: ModelErrorDetails) {
@@ -63,6 +65,9 @@ export class ModelCallError extends Error {
     this.httpStatus = details.httpStatus ?? null;
     this.retryAfterMs = details.retryAfterMs ?? null;
     this.reason = details.reason ?? null;
-    this.mayFallBack = traits[type].fault || (details.httpStatus !== undefined && details.httpStatus >= 500);
+    this.mayFallBack =
+      details.mayFallBack === true ||
+      traits[type].fault ||
+      (details.httpStatus !== undefined && details.httpStatus >= 500);
   }
 }

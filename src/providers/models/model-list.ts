@@ -1,5 +1,6 @@
 import requestThrough from 'undici/lib/api/api-request.js';
 import { isRecord } from '../../contract/record.ts';
+import { parseForeignJson } from '../../core/documents/foreign-json.ts';
 import { readBody } from '../http/outbound.ts';
 import type { ModelErrorClass } from './model-error.ts';
 import type { ConnectionPool } from './transport/connection-pool.ts';
@@ -62,7 +63,7 @@ export const fetchModelList = async (
       if (request.optional && noRoute.has(status)) return { kind: 'none' };
       return { kind: 'failed', httpStatus: status, errorClass: classOfStatus(status) };
     }
-    const models = namesIn(JSON.parse((await readBody(answer.body, maxListBytes)).toString()), request);
+    const models = namesIn(parseForeignJson(await readBody(answer.body, maxListBytes)), request);
     if (models === null)
       return request.optional ? { kind: 'none' } : { kind: 'failed', httpStatus: status, errorClass: 'ProviderError' };
     return { kind: 'list', models, namesDefaultModel: request.namesDefaultModel };

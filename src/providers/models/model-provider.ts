@@ -106,8 +106,11 @@ export type ModelFinishReason = 'Stop' | 'Length' | 'ToolCalls' | 'ContentFilter
 export type ModelPart =
   | { readonly type: 'text-delta'; readonly text: string }
   | { readonly type: 'reasoning-delta'; readonly text: string }
-  /** End of one reasoning block; its metadata (signatures) must be sent back in the next turn. */
-  | { readonly type: 'reasoning-end'; readonly providerMetadata?: SharedV4ProviderMetadata }
+  /**
+   * End of one reasoning block; its metadata (signatures) must be sent back in the next turn. `text`: what has to go
+   * back with it; absent: the block itself.
+   */
+  | { readonly type: 'reasoning-end'; readonly text?: string; readonly providerMetadata?: SharedV4ProviderMetadata }
   | ModelToolCall
   | ModelHostedCall
   | ModelHostedResult
@@ -141,6 +144,8 @@ export interface ModelHostedResult extends Omit<ModelToolCall, 'type' | 'input'>
 export interface ModelFinish {
   readonly type: 'finish';
   readonly finishReason: ModelFinishReason;
+  /** The provider has interrupted its answer, and continues when the message is sent back. */
+  readonly isPaused?: true;
   readonly usage: ModelUsage;
   /** Counts that were reported and that no call can have; they are null in `usage`. Absent: none. */
   readonly impossibleCounts?: readonly string[];

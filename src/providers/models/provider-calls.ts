@@ -1,8 +1,9 @@
 import type { EmbeddingModelV4, LanguageModelV4, LanguageModelV4CallOptions } from '@ai-sdk/provider';
 import type { AnswerLimits } from './answer-limits.ts';
-import { callFailure, canceled, credentialMissing, ForeignError } from './call-failure.ts';
+import { callFailure, canceled, credentialMissing } from './call-failure.ts';
 import { callOptions } from './call-options.ts';
 import { CallScope } from './call-scope.ts';
+import { ForeignError } from './foreign-error.ts';
 import { ModelCallError } from './model-error.ts';
 import type { ModelCall } from './model-provider.ts';
 import type { EmbedderFactory, ModelFactory, Surface } from './surfaces/surface.ts';

@@ -1,5 +1,6 @@
 import type { ProviderNames } from '../../contract/errors.ts';
 import { isRecord } from '../../contract/record.ts';
+import { parseForeignJson } from '../../core/documents/foreign-json.ts';
 import { isNestedTooDeep } from '../../core/documents/json-depth.ts';
 import type { ModelErrorType } from './model-error.ts';
 import { boundedWait } from './retry-after.ts';
@@ -86,7 +87,7 @@ export const readVendorError = (frame: unknown): VendorError => {
 /** The same for the body of an HTTP error, which may be anything. */
 export const readVendorErrorText = (body: string): VendorError => {
   try {
-    return readVendorError(JSON.parse(body));
+    return readVendorError(parseForeignJson(body));
   } catch {
     // Gateways in front of a provider answer with HTML or plain text; the HTTP status tells enough then.
     return { codes: [], httpStatus: null, text: body, retryAfterMs: null, named: nothingNamed };

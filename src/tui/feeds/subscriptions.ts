@@ -25,7 +25,7 @@ const wantedFeeds = (state: ScreenState): ReadonlyMap<string, Feed> => {
     wanted.set(`events ${open.runId}`, eventsOf(open.runId));
     wanted.set(`scores ${open.runId}`, scoresOf(open.runId));
     if (!state.asked.has(open.runId)) wanted.set(`asked ${open.runId}`, askedOf(open.runId));
-    const waiting = waitingRun(open);
+    const waiting = waitingRun(open, state.inbox);
     if (waiting !== null) wanted.set(`session ${waiting.runId}`, sessionOf(waiting.runId, waiting.sessionId));
     return wanted;
   }

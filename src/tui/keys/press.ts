@@ -89,7 +89,7 @@ const pressInRun = (state: ScreenState, key: Key): Step => {
   }
   if (key.name === 'enter') return enterInRun(state, open);
   const run = shownRun(open);
-  const waiting = waitingRun(open);
+  const waiting = waitingRun(open, state.inbox);
   if (key.text === 'a' && waiting !== null) return askAnswers(state, waiting);
   if (key.text === 'i') return overlaid(state, `Run ${open.runId}`, recordText(run ?? { id: open.runId }, open.scores));
   return pressOnRun(state, run, key) ?? stay(state);

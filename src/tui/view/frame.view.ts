@@ -56,7 +56,7 @@ const hintsOf = (state: ScreenState): readonly string[] => {
       return ['esc back', 'enter run', 'c cancel', 'i record', 'y copy id'];
     case 'run': {
       const tree = (state.open?.tree.length ?? 0) > 1 ? ['tab tree'] : [];
-      const answer = state.open !== null && waitingRun(state.open) !== null ? ['a answer'] : [];
+      const answer = state.open !== null && waitingRun(state.open, state.inbox) !== null ? ['a answer'] : [];
       return [
         'esc back',
         ...answer,

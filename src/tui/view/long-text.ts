@@ -118,7 +118,7 @@ export const approvalText = (approval: PendingApproval): string => {
     ['Agent', approval.agentName],
     ['Session', approval.sessionId],
     ['Run', approval.runId],
-    ['Asked', formatTime(approval.createdAt)],
+    ['Asked', `${formatTime(approval.createdAt)}${approval.inBand ? ', also in the answer of the run' : ''}`],
     ['Expires', approval.expiresAt === null ? 'never' : formatTime(approval.expiresAt)],
   ]);
   return safeText(`${argumentsText(approval.arguments)}\n\n${who}`);

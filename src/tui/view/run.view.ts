@@ -6,7 +6,7 @@ import { safeLine } from '../../text/text-width.ts';
 import { type OpenRun, shownRun, treeIndex } from '../state/open-run.ts';
 import { isOpen } from '../state/run-status.ts';
 import type { ScreenState } from '../state/screen-state.ts';
-import { waitingRun } from '../state/waiting-run.ts';
+import { waitingRun, waitsInInbox } from '../state/waiting-run.ts';
 import { type Column, layOutColumns } from './columns.ts';
 import { beside, fitHeight, type Line, line, ruleLine, type Span, span, windowStart } from './line.ts';
 import { aboutTexts, costText, durationText, scoreText, shownId, statusSpan, tokensText } from './run-cells.ts';
@@ -51,16 +51,16 @@ const scoresLine = ({ scores }: OpenRun): Line => {
 };
 
 /** What a run needs before its session goes on, and where that is given. */
-const waitingLine = (run: RunRecord, open: OpenRun): readonly Line[] => {
+const waitingLine = (run: RunRecord, open: OpenRun, inbox: ScreenState['inbox']): readonly Line[] => {
   if (run.continuedBy !== null) return [line(span(` Went on in run ${run.continuedBy}.`, 'dim'))];
-  const waiting = waitingRun(open);
+  const waiting = waitingRun(open, inbox);
   if (waiting !== null) {
     const tools = waiting.calls.map(({ toolName }) => safeLine(toolName)).join(', ');
     return [line(span(` Waits for your answer about ${tools}: a`, 'warn'))];
   }
   if (run.status === 'AwaitingApproval' && run.jobId === null && open.wentOn)
     return [line(span(' The session has gone on since.', 'dim'))];
-  if (run.status === 'AwaitingApproval' && run.jobId !== null)
+  if (waitsInInbox(open, inbox))
     return [line(span(' Its calls are decided under Approvals, where they still wait.', 'dim'))];
   if (run.status === 'AwaitingInput')
     return [line(span(' Waits for results of client-side tools: `acp run --tool-result` gives them.', 'warn'))];
@@ -76,7 +76,7 @@ const errorLines = ({ error }: RunRecord): readonly Line[] => {
 const askedLine = (text: string): readonly Line[] => (text === '' ? [] : [line(span(' Asked: ', 'dim'), text)]);
 
 /** What there is to say about the run: who, how it stands, what it used, and where it belongs. */
-const head = (run: RunRecord, open: OpenRun, { now, asked }: ScreenState, width: number): readonly Line[] => {
+const head = (run: RunRecord, open: OpenRun, { now, asked, inbox }: ScreenState, width: number): readonly Line[] => {
   const cost = run.cost ?? open.timeline.cost;
   const version = run.agentVersion === null ? '' : ` v${run.agentVersion}`;
   const numbers = joined([
@@ -93,7 +93,7 @@ const head = (run: RunRecord, open: OpenRun, { now, asked }: ScreenState, width:
     ...askedLine(asked.get(run.id) ?? ''),
     ...errorLines(run),
     ...(open.scores.length === 0 ? [] : [scoresLine(open)]),
-    ...waitingLine(run, open),
+    ...waitingLine(run, open, inbox),
   ];
 };
 

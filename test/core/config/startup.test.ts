@@ -160,7 +160,7 @@ const conflictCases: Record<string, readonly [readonly string[], readonly string
     ['Service:AgentGraph:ChildDeadline=1m', 'Service:AgentGraph:WaitTimeout=60s'],
     ['Service:AgentGraph:WaitTimeout'],
   ],
-  'a price has input or output': [['Service:Pricing:openai:m:CachedInput=1'], ['Service:Pricing:openai:m']],
+  'MODEL-28 a price has input or output': [['Service:Pricing:openai:m:CachedInput=1'], ['Service:Pricing:openai:m']],
   'PostgreSQL needs a connection': [
     ['Service:Persistence:Provider=Postgres'],
     ['Service:Persistence:Postgres:ConnectionString'],

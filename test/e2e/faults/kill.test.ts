@@ -143,16 +143,23 @@ describe('kill -9 while everything is going on', () => {
     assert.deepEqual([answer.status, answer.json()['code']], [409, 'run-finished']);
   });
 
-  test('RUN-9 the session is free and has the turns that were completed', async () => {
+  test('RUN-9 SESS-3 the session is free, and has what was accepted and said of the turn that was lost', async () => {
     const answer = await call(`${service.url}/api/agents/talker/run`, {
       body: { message: 'next turn', stream: false, ...inSession },
     });
     assert.equal(answer.status, 200, answer.text);
     const session = await call(`${service.url}/api/sessions/${inSession.sessionId}`);
-    const { messages } = session.json<{ messages: { contents: { text: string }[] }[] }>();
+    const { messages } = session.json<{ messages: { interrupted: boolean; contents: { text: string }[] }[] }>();
+    const texts = messages.map(({ contents }) => contents[0]?.text ?? '');
+    const [partial = ''] = texts.splice(3, 1);
+    assert.deepEqual(texts, ['first turn', 'Done.', 'talk', 'next turn', 'Done.']);
+    const seen = talking.frames.flatMap(({ event, data }) =>
+      event === 'message.delta' ? [(JSON.parse(data) as { text: string }).text] : [],
+    );
+    assert.ok(partial.startsWith(seen.join('')) && longText.startsWith(partial), partial);
     assert.deepEqual(
-      messages.map(({ contents }) => contents[0]?.text),
-      ['first turn', 'Done.', 'next turn', 'Done.'],
+      messages.map(({ interrupted }) => interrupted),
+      [false, false, false, true, false, false],
     );
   });
 

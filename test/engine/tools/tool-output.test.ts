@@ -18,6 +18,20 @@ test('TOOL-18 strings stay, nothing becomes null, the rest becomes JSON', () => 
   assert.throws(() => canonicalText(10n as unknown as Json), TypeError);
 });
 
+test('TOOL-18 a result that nests deeper than JSON may that is kept is refused by its depth, on any machine', () => {
+  const nested = (depth: number): Json => {
+    let value: Json = 'in';
+    for (let at = 0; at < depth; at += 1) value = at % 2 === 0 ? [value] : { a: value };
+    return value;
+  };
+  assert.equal(JSON.parse(canonicalText(nested(1)))[0], 'in');
+  assert.equal(canonicalText(nested(500)).match(/[[{]/g)?.length, 500);
+  const refused = { name: 'ToolError', message: 'The result of the tool is nested deeper than 500 levels.' };
+  for (const depth of [501, 5000, 200_000]) assert.throws(() => canonicalText(nested(depth)), refused);
+  // Text is no JSON, whatever is in it.
+  assert.equal(canonicalText('['.repeat(600)).length, 600);
+});
+
 test('TOOL-19 a text within the limit stays as it is, counted in UTF-8 bytes', () => {
   assert.deepEqual(truncateOutput('é'.repeat(50), 100), { text: 'é'.repeat(50), truncation: null });
   assert.notEqual(truncateOutput('é'.repeat(51), 100).truncation, null);

@@ -326,6 +326,22 @@ test('AGENT-18 only an unreadable body, or one without name or model, is 400; a 
     assert.equal((await refusal(world.call('validate', {}, body))).code, 'validation-failed');
 });
 
+test('AGENT-11 a body that lacks a member and has an unknown one is refused for both, with their paths', async (context) => {
+  const world = await openWorld(context);
+  const errorsOf = async (operation: 'validate' | 'create', body: unknown) =>
+    ((await refusal(world.call(operation, {}, body))).details.errors ?? []).map(({ path, message }) => [path, message]);
+  const body = { name: 'a', modle: { provider: 'demo' }, parameters: [{ nam: 'p', kind: 'Text' }], version: 3 };
+  for (const operation of ['validate', 'create'] as const)
+    assert.deepEqual(await errorsOf(operation, body), [
+      ['model', 'is required'],
+      ['parameters[0].name', 'is required'],
+      ['modle', '"modle" is not a known field. Did you mean model?'],
+      ['parameters[0].nam', '"nam" is not a known field. Did you mean name?'],
+    ]);
+  const many = { name: 'a', parameters: Array.from({ length: 2000 }, () => ({ x: 1 })) };
+  assert.ok((await errorsOf('validate', many)).length <= 60, 'what a caller repeats is not repeated to the caller');
+});
+
 test('AGENT-20 an unknown field that looks like a typo gets a suggestion', async (context) => {
   const world = await openWorld(context);
   const { messages } = await validate(world, definition('a', { toolName: [] }));

@@ -67,7 +67,11 @@ forEachDurableService(
     assert.equal(record.error, null);
     assert.equal(record.eventCount, events.length);
     assert.deepEqual(await listRuns(app.client, { status: 'AwaitingApproval' }), [record]);
-    assert.deepEqual(await pendingOf(app.client), [], 'APPR-10 no mailbox row');
+    assert.deepEqual(
+      (await pendingOf(app.client)).map(({ requestId, inBand }) => [requestId, inBand]).reverse(),
+      reply.approvals.map(({ requestId }) => [requestId, true]),
+      'APPR-10 the mailbox has them, too',
+    );
   },
 );
 

@@ -1,20 +1,8 @@
 import assert from 'node:assert/strict';
-import { approvalStore } from '../../../src/features/approvals/approvals.store.ts';
 import { forEachDurableService, overHttp } from '../../support/app.ts';
-import {
-  enqueue,
-  followToEnd,
-  getRun,
-  listRuns,
-  refusal,
-  runJson,
-  runStream,
-  start,
-  typesOf,
-} from '../runs/run-calls.ts';
+import { enqueue, followToEnd, getRun, listRuns, refusal, runJson, start, typesOf } from '../runs/run-calls.ts';
 import {
   auditOf,
-  calls,
   decide,
   messagesOf,
   openApprovals,
@@ -41,8 +29,8 @@ forEachDurableService(
     const asked = events.filter(({ type }) => type === 'approval.requested');
     for (const [index, row] of rows.entries()) {
       assert.deepEqual(
-        [row.requestId, row.toolCallId, row.runId, row.sessionId, row.agentName],
-        [asked[index]?.['requestId'], asked[index]?.['toolCallId'], runId, sessionId, 'helper'],
+        [row.requestId, row.toolCallId, row.runId, row.sessionId, row.agentName, row.inBand],
+        [asked[index]?.['requestId'], asked[index]?.['toolCallId'], runId, sessionId, 'helper', false],
       );
       assert.deepEqual([row.decidedBy, row.decidedAt, row.reason, row.continuationRunId], [null, null, null, null]);
       assert.equal(Date.parse(row.expiresAt ?? '') - Date.parse(row.createdAt), 24 * 3600 * 1000);
@@ -328,14 +316,6 @@ forEachDurableService(
     assert.equal((await listRuns(on.client)).length, 2);
   },
 );
-
-forEachDurableService('APPR-10 a run that streams makes no mailbox row', async (open) => {
-  const app = await openApprovals(open);
-  const { runId, events } = await runStream(app.client, 'helper', { message: calls(['pay']), sessionId });
-  assert.equal(events.at(-1)?.type, 'run.awaiting-approval');
-  assert.deepEqual(await pendingOf(app.client), []);
-  assert.deepEqual(await app.store.open().stores(approvalStore).ofRun(runId), []);
-});
 
 forEachDurableService('APPR-34 the continuation waits while its session is busy', async (open) => {
   const app = await openApprovals(open);

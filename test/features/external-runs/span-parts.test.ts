@@ -34,9 +34,11 @@ test('a part is stored only as it was read: not once a span has come below it', 
   const spans = createExternalSpans({
     storage: between,
     journal: { trace: () => assert.fail('traces are not stored here') },
-    record(_tenantId, _owner, _labels, { runs }) {
-      stored.push(runs.map(({ calls }) => `${calls.length} calls`));
-      return [];
+    record: {
+      statements(_tenantId, _owner, _labels, { runs }) {
+        stored.push(runs.map(({ calls }) => `${calls.length} calls`));
+        return [];
+      },
     },
     stored: () => undefined,
     setAside: () => assert.fail('all of it can be stored'),

@@ -128,8 +128,8 @@ forEachHttpService('MCP-49 origins, types and sizes are refused by HTTP, before 
   ] as const)
     assert.equal(await status({ authorization, origin }), expected, origin);
   assert.equal(await status({ 'content-type': 'text/plain' }), 415);
-  assert.equal(await status({ accept: 'text/event-stream' }), 406);
-  assert.equal(await status({ accept: 'application/json;q=0, text/event-stream' }), 406);
+  assert.equal(await status({ accept: 'text/html' }), 406);
+  assert.equal(await status({ accept: 'application/json;q=0, text/html' }), 406);
   assert.equal(await status({ accept: '*/*' }), 200);
   assert.equal(await status({}, `{"x":"${'x'.repeat(2 * 1024 * 1024)}"}`), 413);
   assert.equal(await status({}, `{"x":"${'x'.repeat(1_048_576 - 8)}"}`), 400, 'as long as it may be');

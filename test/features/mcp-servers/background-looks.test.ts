@@ -66,3 +66,46 @@ test('MCP-13 a look that breaks down keeps no other server from being asked', as
   await eventually('all are asked', () => asked.length === names.length || null);
   assert.deepEqual([asked.toSorted(), failed.toSorted()], [names.toSorted(), names.slice(0, 4)]);
 });
+
+test('MCP-12 a server whose answers cannot be read is asked less and less often, until they can be, or it is saved', async (t) => {
+  const clock = testClock({ stands: true });
+  const row = (id: string) => ({ id, tenant_id: 'default', enabled: 1, state: 'Unreachable', updated_at: 1 });
+  const rows = new Map(['hostile', 'silent'].map((id) => [id, row(id)]));
+  const asked: string[] = [];
+  let isReadable = false;
+  const looks = backgroundDiscovery({
+    prepare: async () => undefined,
+    table: { rows: rows as never },
+    discovery: {
+      async look({ id }: { readonly id: string }) {
+        asked.push(id);
+        return id === 'hostile' && !isReadable;
+      },
+    } as never,
+    lacks: () => false,
+    ...{ clock, intervalMs: 300_000, timeoutMs: 1000, now: clock.now },
+    log: { error: ({ error }) => assert.fail(String(error)) },
+  });
+  t.after(() => looks.stop());
+  looks.start(
+    () => true,
+    () => null,
+  );
+  await eventually('a round', () => asked.length >= 2 || null);
+  /** In which of the next rounds the hostile one is asked. */
+  const roundsOf = async (count: number): Promise<readonly number[]> => {
+    const rounds: number[] = [];
+    for (let round = 1; round <= count; round += 1) {
+      asked.length = 0;
+      await clock.advance(300_000);
+      assert.ok(asked.includes('silent'), 'one that does not answer costs nothing');
+      if (asked.includes('hostile')) rounds.push(round);
+    }
+    return rounds;
+  };
+  assert.deepEqual(await roundsOf(60), [2, 5, 10, 19, 32, 45, 58]);
+  rows.set('hostile', { ...row('hostile'), updated_at: 2 });
+  assert.deepEqual(await roundsOf(5), [1, 3], 'saved again it is a new one');
+  isReadable = true;
+  assert.deepEqual(await roundsOf(6), [1, 2, 3, 4, 5, 6]);
+});

@@ -1,7 +1,7 @@
 import assert from 'node:assert/strict';
 import type { ServerResponse } from 'node:http';
 import { test } from 'node:test';
-import { forEachDoor, openApp } from '../../support/app.ts';
+import { forEachDoor, openApp, overHttp } from '../../support/app.ts';
 import { runJson } from '../runs/run-calls.ts';
 import { callsTool, connected, get, mcpSetup, rawServer, refresh, save, tool, withTools } from './mcp-world.ts';
 
@@ -32,6 +32,35 @@ forEachDoor('MCP-16 a cursor without end is followed no further than any list co
     [['Connected', 100, 100]],
   );
   assert.equal(page, 200);
+});
+
+overHttp('MCP-13 a list that is nothing but brackets is never parsed, in a document or an event', async (open, t) => {
+  const app = await open(mcpSetup());
+  const brackets = `{"jsonrpc":"2.0","id":2,"result":${'['.repeat(1_000_000)}`;
+  const server = await rawServer(t, withTools([tool('look')]));
+  await connected(app.client, server.endpoint);
+  const { parse } = JSON;
+  let longest = 0;
+  JSON.parse = (text, reviver) => {
+    longest = Math.max(longest, String(text).length);
+    return parse(text, reviver) as unknown;
+  };
+  try {
+    for (const [type, text] of [
+      ['application/json', brackets],
+      ['text/event-stream', `data: ${brackets}\n\n`],
+    ] as const) {
+      server.answer(({ method }) =>
+        method === 'tools/list'
+          ? { raw: (response) => response.writeHead(200, { 'content-type': type }).end(text) }
+          : null,
+      );
+      assert.equal((await refresh(app.client)).servers[0]?.state, 'Unreachable', type);
+    }
+  } finally {
+    JSON.parse = parse;
+  }
+  assert.ok(longest < 1_000_000, `${longest} characters were parsed`);
 });
 
 /** An answer of 100 MB, unless its reader leaves; how many of them were written. */

@@ -1,7 +1,7 @@
 import assert from 'node:assert/strict';
 import type { TestContext } from 'node:test';
-import { forEachDurableService, forEachService, type OpenApp } from '../../support/app.ts';
-import { generations, officialServer } from '../../support/mcp/mcp-server.ts';
+import { forEachDurableService, forEachService, type OpenApp, overHttp } from '../../support/app.ts';
+import { generations, lostSessions, officialServer } from '../../support/mcp/mcp-server.ts';
 import { runJson, start } from '../runs/run-calls.ts';
 import {
   callsTool,
@@ -83,6 +83,38 @@ forEachService(
     assert.equal(begun, 2);
   },
 );
+
+for (const lost of lostSessions)
+  overHttp(
+    `MCP-37 MCP-13 a server that has lost its session and says ${lost} is asked anew, as doctor would, and no call is made twice`,
+    async (open, t) => {
+      const server = await officialServer(t, 'Handshake', lost);
+      const app = await open(mcpSetup({ script: callsTool('weather_weather') }));
+      const { client } = app;
+      await connected(client, server.endpoint, unasked);
+      await app.createAgent({ name: 'helper', toolNames: ['weather_weather'] });
+      const initialized = (): number => server.received.filter(({ body }) => body.includes('"initialize"')).length;
+      const talk = async () => (await runJson(client, 'helper', 'Hi')).output;
+      server.forgetSessions();
+      const before = initialized();
+      assert.equal((await refresh(client, 'weather')).servers[0]?.state, 'Connected', 'a refresh begins anew');
+      assert.equal(initialized(), before + 1);
+      const steps = (await client.mcpServers.check({ params: { name: 'weather' } })).body;
+      assert.ok(
+        steps.every(({ outcome }) => outcome !== 'Failed'),
+        'doctor agrees',
+      );
+      assert.equal(await talk(), 'It rains in Ulm');
+      server.forgetSessions();
+      const calls = server.calls.length;
+      // What may have been done is not done again; the next call finds a session.
+      const isSure = lost === 401 || lost === 404 || lost === 410;
+      const first = await talk();
+      assert.equal(first === 'It rains in Ulm', isSure, first ?? '');
+      if (!isSure) assert.equal(await talk(), 'It rains in Ulm');
+      assert.equal(server.calls.length, calls + 1);
+    },
+  );
 
 forEachService('MCP-17 a remote tool needs approval unless its server says otherwise', async (open, t) => {
   const server = await rawServer(t, withTools([tool('look')]));

@@ -1,5 +1,7 @@
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
+import type { ToolContext } from '../../../src/engine/tools/index.ts';
+import { resultText } from '../../../src/features/mcp-servers/remote-result.ts';
 import { openApp } from '../../support/app.ts';
 import { runJson } from '../runs/run-calls.ts';
 import { callsTool, connected, mcpSetup, rawServer, refresh, tool, withTools } from './mcp-world.ts';
@@ -76,6 +78,13 @@ test('MCP-17 files of a result become attachments of the run, and what is no tex
     content: [{ type: 'resource', resource: { uri: 'a://b', blob: data, mimeType: 'image/png' } }],
   });
   assert.deepEqual(blob.files, [['result.png', size]]);
+  // Each would be an attachment of its own.
+  const many = await told({
+    content: Array.from({ length: 500 }, () => ({ type: 'image', data, mimeType: 'image/png' })),
+    structuredContent: { pictures: 500 },
+  });
+  assert.equal(many.files.length, 32);
+  assert.match(many.output, /^\{"pictures":500\}\n\[468 more files were left out: a result may have 32\]/);
   for (const [content, expected] of [
     [[{ type: 'resource', resource: { uri: 'a://b', text: 'a\u202eb' } }], 'a\\u{202e}b'],
     [[text, { type: 'resource_link', uri: 'a://b', name: 'B' }], 'See:\n[resource a://b: B]'],
@@ -87,4 +96,12 @@ test('MCP-17 files of a result become attachments of the run, and what is no tex
   const structuredContent = { rain: true };
   assert.equal((await told({ structuredContent })).output, '{"rain":true}');
   assert.equal((await told({ content: [text], structuredContent })).output, 'See:');
+});
+
+test('MCP-17 structured content that nests deeper than JSON may that is kept is refused in words', async () => {
+  let structuredContent: unknown = 1;
+  for (let depth = 0; depth < 100_000; depth += 1) structuredContent = [structuredContent];
+  await assert.rejects(resultText({ structuredContent }, {} as ToolContext), {
+    ...{ name: 'ToolError', message: 'The structuredContent of the server is nested deeper than 500 levels.' },
+  });
 });

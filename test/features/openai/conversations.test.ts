@@ -82,6 +82,35 @@ forEachDurableService('OAI-44 items come in pages that end, in either order, und
   assert.deepEqual(item, all.data[1]);
 });
 
+forEachDurableService('OAI-44 a branch of a session has the items up to it and its own', async (open) => {
+  const app = await open(helperSetup());
+  const say = async (conversation: string, input: string) => {
+    app.simulator.enqueue(says(`${input}!`));
+    await app.client.responses.create({ body: { ...helper, input, conversation } });
+  };
+  const branch = (sessionId: string, newSessionId: string, upToSequence: number) =>
+    app.client.sessions.branch({ params: { sessionId }, body: { newSessionId, upToSequence } });
+  const textsOf = async (conversationId: string, order: 'asc' | 'desc') => {
+    const texts: unknown[] = [];
+    for (let after: string | undefined; ; ) {
+      const query = { order, limit: '1', ...(after === undefined ? {} : { after }) };
+      const { body: page } = await app.client.conversations.items({ params: { conversationId }, query });
+      for (const item of page.data) texts.push((item as unknown as { content: { text: string }[] }).content[0]?.text);
+      if (!page.has_more) return texts.join(' ');
+      after = page.last_id ?? undefined;
+    }
+  };
+  await say('talk', 'a');
+  await say('talk', 'b');
+  await branch('talk', 'other', 1);
+  await say('other', 'c');
+  await branch('other', 'third', 2);
+  assert.equal(await textsOf('talk', 'asc'), 'a a! b b!');
+  assert.equal(await textsOf('other', 'asc'), 'a a! c c!');
+  assert.equal(await textsOf('other', 'desc'), 'c! c a! a');
+  assert.equal(await textsOf('third', 'desc'), 'c a! a');
+});
+
 forEachService(
   'OAI-43 of several who remove a conversation at once one has done so, and it is told once',
   async (open) => {

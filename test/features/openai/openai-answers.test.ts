@@ -5,8 +5,11 @@ import { pattern, secret } from '../guards/guard-world.ts';
 import { saveQuota } from '../quotas/quota-calls.ts';
 import { calls, says } from '../runs/chat-requests.ts';
 import { Gate, tool } from '../runs/run-calls.ts';
-import { helperSetup, local } from './openai-client.ts';
+import { helperSetup, local, token } from './openai-client.ts';
 import { type Body, chat, codeOf, dataOf, respond, responseIdOf, send, sessionIds } from './openai-wire.ts';
+
+const responseRunId = (responseId: string): string =>
+  responseId.replace(/^resp_(.{8})(.{4})(.{4})(.{4})(.{12})$/, '$1-$2-$3-$4-$5');
 
 overHttp('OAI-16 OAI-22 OAI-23 OAI-32 how an answer ended, and what it took', async (open, t) => {
   const app = await open(helperSetup());
@@ -70,11 +73,22 @@ overHttp('OAI-16 OAI-22 OAI-23 OAI-32 how an answer ended, and what it took', as
   });
 
   await t.test('OAI-30 a tool that failed is a call that failed, with what was told of it', async () => {
-    simulator.enqueue(calls('wipe', {}, 'c1'), says('I may not.'));
+    simulator.enqueue(calls('wipe', { disk: 'a' }, 'c1'), says('I may not.'));
     const { body } = await respond(app);
     const [call] = body.output;
     assert.deepEqual([call.type, call.status, call.output], ['mcp_call', 'failed', null]);
     assert.match(call.error, /approval-not-available/);
+    assert.equal(call.arguments, '{"disk":"a"}', 'as the tools of the run have them');
+    const runId = responseRunId(body.id);
+    const { body: tools } = await app.client.runs.tools({ params: { runId } });
+    assert.deepEqual(
+      tools.map(({ arguments: args }) => args),
+      ['{"disk":"a"}'],
+    );
+    simulator.enqueue(calls('wipe', { disk: 'a' }, 'c1'), says('I may not.'));
+    const events = dataOf(await respond(app, { stream: true }));
+    const told = events.find(({ type }) => type === 'response.mcp_call_arguments.done');
+    assert.equal(told.arguments, '{"disk":"a"}');
   });
 
   await t.test(
@@ -214,12 +228,36 @@ overHttp('OAI-18 models are ordered by name, with their owner and the second in 
     data.map(({ id, owned_by: owner }: Body) => `${id} of ${owner}`),
     ['Ant of database', 'ape of database', 'coded of code', 'zebra of database'],
   );
-  const { body: agent } = await app.client.agents.get({ params: { name: 'ape' } });
-  assert.equal(data[1].created, Math.floor(Date.parse(agent.descriptor.updatedAt ?? '') / 1000));
-  // Code is as old as its process.
-  const age = app.clock.now() / 1000 - data[2].created;
-  assert.ok(Number.isInteger(data[2].created) && age >= 0 && age < 3600);
   for (const model of data) assert.deepEqual((await send(app, `/models/${model.id}`)).body, model);
+  const age = app.clock.now() / 1000 - data[2].created;
+  assert.ok(data.every(({ created }: Body) => Number.isInteger(created)) && age >= 0 && age < 3600);
+
+  // A change is told, and neither what was not changed nor the code of the process gets older or younger with time.
+  await app.clock.jump(7_200_000);
+  await app.client.agents.save({
+    params: { name: 'ape' },
+    body: { name: 'ape', model: local, instructions: 'Be brief.' },
+  });
+  const { data: later } = (await send(app, '/models')).body;
+  const created = (models: Body) => models.map((model: Body) => model.created);
+  const [ant, ape, code, zebra] = created(data);
+  assert.deepEqual(created(later), [ant, Math.floor(app.clock.now() / 1000), code, zebra]);
+  assert.ok(later[1].created >= ape + 7200);
+  for (const model of later) assert.deepEqual((await send(app, `/models/${model.id}`)).body, model);
+});
+
+overHttp('OAI-18 the list of models has all agents of the tenant at once, and those of no other', async (open) => {
+  const names = Array.from({ length: 130 }, (_, index) => `agent-${String(index).padStart(3, '0')}`);
+  const app = await open(
+    helperSetup({ host: { AuthToken: token, Tenancy: { Enabled: true } }, agents: names.map((name) => ({ name })) }),
+  );
+  await app.inTenant('acme').agents.create({ body: { name: 'of-acme', model: local, instructions: 'x' } });
+  const { object, data, ...rest } = (await send(app, '/models?limit=1&after=agent-100')).body;
+  assert.deepEqual([object, rest], ['list', {}]);
+  assert.deepEqual(
+    data.map(({ id }: Body) => id),
+    names,
+  );
 });
 
 overHttp('OAI-30 an answer that was asked for again is no item of the response', async (open) => {

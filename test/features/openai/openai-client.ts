@@ -27,7 +27,10 @@ export const helperSetup = (setup: AppSetup = {}): AppSetup => ({
   tools: [
     tool('add', async () => 'four'),
     clientTool('weather'),
-    tool('wipe', async () => 'wiped', { requiresApproval: true }),
+    tool('wipe', async () => 'wiped', {
+      requiresApproval: true,
+      inputSchema: { type: 'object', properties: { disk: { type: 'string' } } },
+    }),
   ],
   agents: [{ name: 'helper', model: local, instructions: 'Be brief.', toolNames: ['add', 'weather', 'wipe'] }],
   ...setup,

@@ -57,6 +57,19 @@ forEachServiceInFile('MCP-58 a file in an answer becomes an attachment of the ru
   for (const { id } of kept) assert.ok(output?.includes(id));
 });
 
+forEachServiceInFile(
+  'MCP-58 an answer with very many files leaves no more attachments than one of a tool may',
+  async (open, t) => {
+    const parts = Array.from({ length: 100 }, () => ({ raw: png.toString('base64'), mediaType: 'image/png' }));
+    const partner = await rawAgent(t, () => ({ task: task('COMPLETED', { artifacts: [{ artifactId: 'a', parts }] }) }));
+    const app = await open(remoteSetup(partner.cardUrl));
+    const { output } = await runJson(app.client, 'boss', { message: 'ask this', sessionId: 's1' });
+    assert.match(output ?? '', /\[68 more files were left out: a result may have 32\]/);
+    const { body } = await app.client.attachments.list({ query: { sessionId: 's1', take: 100 } });
+    assert.equal(body.length, 32);
+  },
+);
+
 forEachServiceInFile('GUARD-5 what a remote agent answers is inspected as of its own source', async (open, t) => {
   let text = 'fine';
   const partner = await rawAgent(t, () => ({

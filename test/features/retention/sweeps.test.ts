@@ -7,6 +7,7 @@ import { forEachDurableService, type TestApp } from '../../support/app.ts';
 import { trail } from '../../support/audit-chain.ts';
 import { testClock } from '../../support/clock.ts';
 import { eventually } from '../../support/eventually.ts';
+import { calls, openApprovals } from '../approvals/approval-world.ts';
 import { enqueue, followToEnd, listRuns, refusal, runJson, tool } from '../runs/run-calls.ts';
 import { save as saveSkill, skill } from '../skills/skill-bodies.ts';
 import { dayMs, daysAgo, swept } from './retention-world.ts';
@@ -132,6 +133,27 @@ forEachDurableService(
     assert.equal(await app.store.count('session messages'), 2);
     assert.equal((await app.client.attachments.list({ query: {} })).body.length, 1);
     assert.equal((await app.store.contents()).length, 1);
+  },
+);
+
+forEachDurableService(
+  'RET-11 APPR-37 a session stays while a call of it may be decided, and no longer',
+  async (open) => {
+    const app = await openApprovals(open, {
+      clock: testClock({ at: daysAgo(10) }),
+      service: { Approvals: { DefaultExpiration: '5d', ScanInterval: '10d' } },
+    });
+    await runJson(app.client, 'helper', { message: calls(['pay']), sessionId: 'asks' });
+    await policy(app, 'Sessions', { maxAgeDays: 1 });
+    const left = async (): Promise<string[]> => {
+      await swept(app);
+      return (await app.client.sessions.list({})).body.map(({ id }) => id);
+    };
+    await app.clock.jump(2 * dayMs);
+    assert.deepEqual(await left(), ['asks']);
+    await app.clock.jump(4 * dayMs);
+    assert.deepEqual((await app.client.approvals.list({ query: {} })).body, []);
+    assert.deepEqual(await left(), []);
   },
 );
 

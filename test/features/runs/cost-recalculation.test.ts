@@ -17,6 +17,7 @@ const unpricedRuns = (count: number, model: (index: number) => string) => {
     input_tokens: 1,
     output_tokens: 1,
     total_tokens: 2,
+    model_shares: null,
   }));
   return {
     next: async (_tenantId: string, after: string, limit: number) =>

@@ -93,7 +93,9 @@ forEachDoor('AGENT-37 a call and its result go or stay together, and the last gr
     assert.equal(lines.filter((line) => line.startsWith('tool:')).length, asked);
     assert.ok(lines.includes(`user: ${message}`));
   }
+  // The question of the oldest group that stays is with it: no conversation begins with an answer.
   assert.deepEqual(conversation(app.simulator.lastRequest()), [
+    'user: look three',
     'assistant: look()',
     `tool: ${bulky}`,
     'assistant: Said look three.',
@@ -315,3 +317,33 @@ forEachDoor('AGENT-39 a summary is not used where it does not belong', async (op
   await say(app, 'five');
   assert.match(conversation(app.simulator.requests.at(-2) as SimulatedRequest)[0] ?? '', /^system: Sum up\./);
 });
+
+for (const model of [
+  { provider: 'anthropic', model: 'claude-sonnet-4-5' },
+  { provider: 'google', model: 'gemini-2.5-flash' },
+  { provider: 'openai', model: 'gpt-4.1' },
+  { provider: 'openai-responses', model: 'gpt-5-mini' },
+])
+  forEachDoor(`AGENT-37 a session goes on after its first turn was cut: ${model.provider}`, async (open) => {
+    const answers: Scenario[] = [];
+    const truncation = { strategy: 'Truncation', triggerTokens: 500, minimumPreservedGroups: 2 };
+    const window = { strategy: 'ContextWindow', maxContextWindowTokens: 900, maxOutputTokens: 200 };
+    const look = { model, toolNames: ['look'] };
+    const app = await open({
+      simulator: { respond: () => answers.shift() ?? says('Done.') },
+      tools: [tool('look', async () => bulky, { inputSchema: { type: 'object' } })],
+      agents: [
+        { name: 'truncating', ...look, compaction: truncation },
+        { name: 'fitting', ...look, compaction: { ...window, minimumPreservedGroups: 1 } },
+        { name: 'harness', ...look, harness: { maxContextWindowTokens: 5000, maxOutputTokens: 500 } },
+      ],
+    });
+    for (const name of ['truncating', 'fitting', 'harness']) {
+      for (const round of [1, 2, 3]) answers.push(calls('look', { round }, `call_${round}`));
+      for (const message of ['one', 'two', 'three']) {
+        const { output } = await runJson(app.client, name, { message, sessionId: name });
+        assert.equal(output, 'Done.', `${name}: ${message}`);
+      }
+    }
+    assert.deepEqual(app.simulator.objections, []);
+  });

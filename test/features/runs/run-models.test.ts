@@ -246,7 +246,7 @@ forEachDoor('RUN-61 RUN-62 cost follows from the prices of the moment, rounded h
   assert.deepEqual([unknown?.totalCost, unknown?.source, unknown?.currency], [null, 'Unknown', 'EUR']);
 });
 
-forEachDoor('RUN-61 a later price changes no run that is stored', async (open) => {
+forEachDoor('RUN-61 MODEL-29 a later price changes no run that is stored', async (open) => {
   const prices = (input: number) => ({ Pricing: { Currency: 'EUR', demo: { 'demo-1': { Input: input, Output: 1 } } } });
   const script = [{ reply: { text: 'Hi', usage: { inputTokens: 1_000_000, outputTokens: 0 } } }];
   const app = await open({ script, service: prices(3), agents: [{ name: 'helper' }] });

@@ -177,7 +177,7 @@ forEachDurableService('RUN-2 RUN-5 a refused request starts nothing and leaves n
 forEachDurableService('RUN-5 the refusal of an unknown member names it', async (open) => {
   const { client } = await open({ agents: [{ name: 'helper' }] });
   const problem = await refusal(start(client, 'helper', { message: 'Hi', sesionId: 's' } as never));
-  assert.deepEqual(problem.errors, [{ path: 'sesionId', message: 'is not a known field' }]);
+  assert.deepEqual(problem.errors, [{ path: 'sesionId', message: 'is not a known field; did you mean sessionId?' }]);
 });
 
 forEachDurableService('RUN-16 decisions and tool results cannot be queued', async (open) => {

@@ -97,6 +97,50 @@ forEachService(
   },
 );
 
+forEachService(
+  'RUN-58 MODEL-24 a run is of the model that answered last, and each model has what its own calls used',
+  async (open) => {
+    const Pricing = {
+      Currency: 'EUR',
+      demo: { 'demo-1': { Input: 10, Output: 20 }, cheap: { Input: 1, Output: 20 } },
+    };
+    const { client } = await open({
+      script: [{ when: { tool: 'add', model: 'demo-1' }, reply: { error: 'provider_unavailable' } }, ...script],
+      tools: [add],
+      agents: [
+        {
+          name: 'helper',
+          toolNames: ['add'],
+          model: { provider: 'demo', model: 'demo-1', fallbacks: [{ provider: 'demo', model: 'cheap' }] },
+        },
+      ],
+      service: { Pricing },
+    });
+    const { runId } = await runJson(client, 'helper', 'sum');
+    await runJson(client, 'helper', 'Hi');
+    const { body: run } = await client.runs.get({ params: { runId } });
+    assert.deepEqual(
+      [run.modelId, run.cost?.totalCost, run.cost?.inputPricePerMillionTokens, run.cost?.outputPricePerMillionTokens],
+      ['cheap', 0.0031, null, 20],
+    );
+    const { body } = await client.statistics.get({});
+    assert.deepEqual(
+      body.byModel.map(({ modelProvider: _provider, ...row }) => row),
+      [
+        { modelId: 'demo-1', totalRuns: 2, inputTokens: 200, outputTokens: 100, totalTokens: 300, totalCost: 0.004 },
+        { modelId: 'cheap', totalRuns: 1, inputTokens: 100, outputTokens: 50, totalTokens: 150, totalCost: 0.0011 },
+      ],
+    );
+    const series = (await client.statistics.timeseries({ query: { modelId: 'cheap' } })).body.filter(
+      ({ runs }) => runs > 0,
+    );
+    assert.deepEqual(
+      series.map(({ runs, inputTokens, outputTokens, cost }) => [runs, inputTokens, outputTokens, cost]),
+      [[1, 100, 50, 0.0011]],
+    );
+  },
+);
+
 forEachService('RUN-59 errors that look alike are one cluster, the newest its sample', async (open) => {
   const app = await open({ script, agents: plainAgents });
   const { client } = app;

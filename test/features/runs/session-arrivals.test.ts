@@ -257,3 +257,53 @@ forEachSharedService(
     assert.deepEqual((await said(one)).slice(-2), [calls(['stay']), 'two']);
   },
 );
+
+forEachSharedService(
+  'RUN-9 SESS-3 a run that takes the session of a dead process finds its message and its finished tool results there',
+  async (open) => {
+    const gate = new Gate();
+    const setup: AppSetup = {
+      ...waitingSetup(gate),
+      tools: [
+        tool('send', async () => 'sent', { effect: 'External' }),
+        tool('wait', async (_args, { signal }) => {
+          await gate.pass(signal);
+          return 'waited';
+        }),
+      ],
+      script: [
+        { when: { message: 'lost', call: 1 }, reply: { toolCalls: [{ name: 'send' }] } },
+        { when: { message: 'lost', call: 2 }, reply: { toolCalls: [{ name: 'wait' }] } },
+        { reply: { text: 'It is over.' } },
+      ],
+    };
+    const still = testClock();
+    const one = await open({ ...setup, clock: still, agents: [{ name: 'helper', toolNames: ['send', 'wait'] }] });
+    await stream(one.client, 'helper', { message: 'lost', sessionId });
+    await gate.reached;
+    still.stand();
+    const two = await open({ ...shared(one, setup), clock: testClock() });
+    const busy = await refusal(start(two.client, 'helper', { message: 'next', sessionId, stream: false }));
+    assert.equal(busy.code, 'session-busy');
+    await two.clock.advance(15_000);
+    await runJson(two.client, 'helper', { message: 'next', sessionId });
+    const { body } = await two.client.sessions.get({ params: { sessionId } });
+    const kinds = (body.messages ?? []).map(({ role, interrupted, contents: [part] }) => [
+      role,
+      part?.type === 'Text' ? part.text : part?.type === 'ToolResult' ? part.result : part?.type,
+      interrupted,
+    ]);
+    assert.deepEqual(kinds, [
+      ['User', 'lost', false],
+      ['Assistant', 'ToolCall', false],
+      ['Tool', 'sent', false],
+      ['Assistant', 'ToolCall', true],
+      ['User', 'next', false],
+      ['Assistant', 'It is over.', false],
+    ]);
+    gate.open();
+    await one.close();
+    const after = await two.client.sessions.get({ params: { sessionId } });
+    assert.equal(after.body.messages?.length, 6, 'the process that stood still adds nothing');
+  },
+);

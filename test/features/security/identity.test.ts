@@ -81,7 +81,7 @@ test('SEC-8 with remote access an anonymous caller is 401, from loopback too', a
   assert.equal(kindOf(await outcome(identity, request({ ...bearer(token), 'x-forwarded-for': '1.2.3.4' }))), 'Token');
 });
 
-test('SEC-10 the scheme may have any case, one space follows, and two credentials are 400', async (t) => {
+test('SEC-10 the scheme may have any case, one space follows, and two different credentials are 400', async (t) => {
   const { identity, createKey } = await createHouse(t, { authToken: token });
   const { plaintextKey: key } = await createKey({ name: 'k', scopes: ['RunsRead'] });
   const kinds: [Headers, string][] = [
@@ -99,6 +99,13 @@ test('SEC-10 the scheme may have any case, one space follows, and two credential
     [{ 'x-api-key': token }, 'unauthenticated'],
     [{ 'x-api-key': '' }, 'unauthenticated'],
     [{ authorization: `Bearer ${token}`, 'x-api-key': key }, 'ambiguous-credentials'],
+    [{ authorization: `Bearer ${key}`, 'x-api-key': key }, 'ApiKey'],
+    [{ authorization: `bearer ${token}`, 'x-api-key': token }, 'Token'],
+    [{ authorization: 'Bearer wrong', 'x-api-key': 'wrong' }, 'unauthenticated'],
+    [{ authorization: key, 'x-api-key': key }, 'ambiguous-credentials'],
+    [{ authorization: `Bearer ${key}`, 'x-api-key': ` ${key}` }, 'ambiguous-credentials'],
+    [{ authorization: `Bearer ${key}`, 'x-api-key': [key, key] }, 'ambiguous-credentials'],
+    [{ authorization: [`Bearer ${key}`, `Bearer ${key}`], 'x-api-key': key }, 'ambiguous-credentials'],
     [{ authorization: '', 'x-api-key': '' }, 'ambiguous-credentials'],
     [{ authorization: [`Bearer ${token}`, `Bearer ${token}`] }, 'ambiguous-credentials'],
     [{ 'x-api-key': [key, key] }, 'ambiguous-credentials'],

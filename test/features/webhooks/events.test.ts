@@ -4,7 +4,7 @@ import { testClock } from '../../support/clock.ts';
 import { eventually } from '../../support/eventually.ts';
 import { calls, openApprovals } from '../approvals/approval-world.ts';
 import { priced, saveQuota } from '../quotas/quota-calls.ts';
-import { enqueue, getRun, refusal, runJson, start } from '../runs/run-calls.ts';
+import { enqueue, getRun, refusal, runJson, runStream, start } from '../runs/run-calls.ts';
 import { jobsOf, save as saveSchedule } from '../schedules/schedule-world.ts';
 import { crmSecret, deliveriesOf, get, messages, newest, receiver, save, webhookSetup } from './webhook-world.ts';
 
@@ -144,28 +144,37 @@ forEachDurableService(
 );
 
 forEachDurableService(
-  'WEBHOOK-18 a queued run that stops on an approval is told by what it waits for',
+  'WEBHOOK-18 APPR-10 a run that stops on an approval is told by what it waits for, whoever started it',
   async (open, t) => {
     const app = await openApprovals(open, {
       service: { Egress: { AllowPrivateNetworkTargets: true }, Webhooks: local, WebhookSecrets: { crm: crmSecret } },
     });
     const server = await receiver(t);
     await save(app.client, server.url, { events: ['approval.pending', 'run.completed', 'run.failed', 'run.canceled'] });
-    const runId = await enqueue(app.client, 'helper', { message: calls(['pay', { amount: 12 }]), sessionId: 's-1' });
-    const [told] = await messages(server, 1);
-    const [approval] = (await app.client.approvals.list({ query: {} })).body;
-    assert.equal(told?.type, 'approval.pending');
-    assert.deepEqual(told.data, {
-      tenantId: 'default',
-      approvalId: approval?.id,
-      requestId: approval?.requestId,
-      runId,
-      sessionId: 's-1',
-      agentName: 'helper',
-      toolName: 'pay',
-      expiresAt: approval?.expiresAt,
-    });
-    assert.equal((await deliveriesOf(app.client)).length, 1, 'and by nothing else');
+    const body = (sessionId: string) => ({ message: calls(['pay', { amount: 12 }]), sessionId });
+    const starts: readonly [inBand: boolean, sessionId: string, start: () => Promise<string>][] = [
+      [false, 's-1', () => enqueue(app.client, 'helper', body('s-1'))],
+      [true, 's-2', async () => (await runJson(app.client, 'helper', body('s-2'))).runId],
+      [true, 's-3', async () => (await runStream(app.client, 'helper', body('s-3'))).runId],
+    ];
+    for (const [index, [inBand, sessionId, start]] of starts.entries()) {
+      const runId = await start();
+      const told = (await messages(server, index + 1))[index];
+      const [approval] = (await app.client.approvals.list({ query: {} })).body;
+      assert.equal(told?.type, 'approval.pending');
+      assert.deepEqual(told.data, {
+        tenantId: 'default',
+        approvalId: approval?.id,
+        requestId: approval?.requestId,
+        runId,
+        sessionId,
+        agentName: 'helper',
+        toolName: 'pay',
+        inBand,
+        expiresAt: approval?.expiresAt,
+      });
+      assert.equal((await deliveriesOf(app.client)).length, index + 1, 'and by nothing else');
+    }
   },
 );
 

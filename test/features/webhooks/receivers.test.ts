@@ -5,8 +5,8 @@ import type { TestContext } from 'node:test';
 import { forEachDoor } from '../../support/app.ts';
 import { trail } from '../../support/audit-chain.ts';
 import { eventually } from '../../support/eventually.ts';
-import { runJson } from '../runs/run-calls.ts';
-import { deliveriesOf, get, newest, receiver, save, sendTest, webhookSetup } from './webhook-world.ts';
+import { refusal, runJson } from '../runs/run-calls.ts';
+import { crmSecret, deliveriesOf, get, newest, receiver, save, sendTest, webhookSetup } from './webhook-world.ts';
 
 /** A receiver that speaks no HTTP of its own: it is given each socket. */
 const socketServer = async (t: TestContext, talk: (write: (text: string) => void) => void) => {
@@ -211,4 +211,45 @@ forEachDoor('WEBHOOK-33 a delivery that is dropped stays so, whatever its receiv
   await eventually('its job has ended', async () => (await job())?.status === 'Completed');
   const [dropped] = await deliveriesOf(app.client);
   assert.deepEqual([dropped?.status, dropped?.attempt], ['Dropped', 0]);
+});
+
+for (const [Egress, Webhooks] of [
+  [true, false],
+  [false, true],
+] as const)
+  forEachDoor(
+    `EGR-6 webhooks reach this machine with Egress ${Egress} and Webhooks ${Webhooks}, other targets with Egress`,
+    async (open, t) => {
+      const service = { Egress: { AllowPrivateNetworkTargets: Egress } };
+      const app = await open(
+        webhookSetup(
+          { AllowPrivateNetworkTargets: Webhooks },
+          { service: { ...service, WebhookSecrets: { crm: crmSecret } } },
+        ),
+      );
+      const { client } = app;
+      // Scheme: as their own rule says, and no address changes that.
+      const insecure = await open(
+        webhookSetup(
+          { AllowPrivateNetworkTargets: Webhooks, AllowInsecureHttp: false },
+          { service: { ...service, WebhookSecrets: { crm: crmSecret } } },
+        ),
+      );
+      assert.equal((await refusal(save(insecure.client, 'http://127.0.0.1:9/'))).code, 'validation-failed');
+      const target = await receiver(t);
+      await save(client, target.url);
+      await runJson(client, 'helper', 'Hi');
+      await newest(client, 'it has arrived', ({ status }) => status === 'Delivered');
+      const server = client.mcpServers.save({
+        params: { name: 'files' },
+        body: { endpoint: 'https://127.0.0.1:9/mcp' },
+      });
+      if (Egress) assert.equal((await server).body.name, 'files');
+      else assert.equal((await refusal(server)).code, 'target-not-allowed');
+    },
+  );
+
+forEachDoor('EGR-6 webhooks reach no private address while neither setting allows it', async (open) => {
+  const app = await open(webhookSetup({ AllowPrivateNetworkTargets: false }));
+  assert.equal((await refusal(save(app.client, 'http://127.0.0.1:9/'))).code, 'target-not-allowed');
 });

@@ -115,7 +115,7 @@ forEachDurableService(
 );
 
 forEachDurableService(
-  'WEBHOOK-8 private literals and localhost are refused, unless either setting allows them',
+  'WEBHOOK-8 EGR-6 private literals and localhost are refused, unless either setting allows them',
   async (open) => {
     const app = await strict(open);
     const targets = [

@@ -37,6 +37,22 @@ const tooLarge = (provider: string): string => `Provider "${provider}" sent more
 const late = (provider: string): string => `Provider "${provider}" did not answer in time.`;
 const types = ['text/event-stream', 'application/json', 'application/octet-stream'];
 
+/** Whether a text of this depth was parsed while the work was done. */
+const parsesDeep = async (work: () => Promise<unknown>): Promise<boolean> => {
+  const { parse } = JSON;
+  let isDeep = false;
+  JSON.parse = (text, reviver) => {
+    isDeep ||= String(text).includes('['.repeat(600));
+    return parse(text, reviver) as unknown;
+  };
+  try {
+    await work();
+  } finally {
+    JSON.parse = parse;
+  }
+  return isDeep;
+};
+
 for (const surface of surfaceCases)
   describe(`limits of an answer: ${surface.provider}`, { timeout: 60_000 }, () => {
     for (const { name, run } of modes)
@@ -49,6 +65,30 @@ for (const surface of surfaceCases)
           await using opened = await open(surface, server.url);
           const { error } = await failureOf(run(opened.provider, modelCall({ model: surface.model })));
           assertFailure(error, 'provider_error', tooLarge(surface.provider), false);
+        });
+
+    for (const { name, run } of modes)
+      for (const [what, status, text] of [
+        ['an event', 200, `data: {"choices":${'['.repeat(20_000)}\n\n`],
+        ['a document', 200, `{"choices":${'['.repeat(20_000)}`],
+        ['a refusal', 400, `{"error":${'['.repeat(20_000)}`],
+      ] as const)
+        test(`${what} of brackets in the answer to a call ${name} is never parsed`, async () => {
+          await using server = await startRawServer((response) => {
+            response.writeHead(status, { 'content-type': 'application/json' }).end(text);
+          });
+          await using opened = await open(surface, server.url);
+          let failure: Awaited<ReturnType<typeof failureOf>> | null = null;
+          const isParsed = await parsesDeep(async () => {
+            failure = await failureOf(run(opened.provider, modelCall({ model: surface.model })));
+          });
+          assert.equal(isParsed, false);
+          const { error } = failure ?? assert.fail('it failed');
+          assert.equal(
+            (error as { httpStatus?: number }).httpStatus === 400,
+            status === 400,
+            'a refusal keeps its status',
+          );
         });
 
     const chunks = Array.from({ length: 80 }, () => 'y'.repeat(kb));

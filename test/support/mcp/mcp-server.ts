@@ -100,19 +100,27 @@ const sessionServer = (calls: Call[]): Server => {
   return server;
 };
 
-const unknownSession = (): Response =>
-  new Response('{"jsonrpc":"2.0","error":{"code":-32001,"message":"Session not found"},"id":null}', {
-    status: 404,
+/** How a server answers a session that it does not know: 404 by the protocol, and otherwise in the field. */
+export type LostSession = 401 | 404 | 410 | 500 | 503 | 'error in 200';
+export const lostSessions: readonly LostSession[] = [401, 404, 410, 500, 503, 'error in 200'];
+
+const unknownSession = async (request: Request, lost: LostSession): Promise<Response> => {
+  if (lost !== 404 && lost !== 'error in 200') return new Response('no such session', { status: lost });
+  const { id = null } = request.method === 'POST' ? ((await request.json()) as { id?: unknown }) : {};
+  const error = { code: -32001, message: 'Session not found' };
+  return new Response(JSON.stringify({ jsonrpc: '2.0', error, id: lost === 404 ? null : id }), {
+    status: lost === 404 ? 404 : 200,
     headers: { 'content-type': 'application/json' },
   });
+};
 
 const handshakeHandler =
-  (calls: Call[], sessions: Sessions) =>
+  (calls: Call[], sessions: Sessions, lost: LostSession) =>
   async (request: Request): Promise<Response> => {
     const id = request.headers.get('mcp-session-id');
     const known = id === null ? undefined : sessions.get(id);
     if (known !== undefined) return known.handleRequest(request);
-    if (id !== null) return unknownSession();
+    if (id !== null) return unknownSession(request, lost);
     const transport = new WebStandardStreamableHTTPServerTransport({
       sessionIdGenerator: () => randomUUID(),
       onsessioninitialized: (opened) => void sessions.set(opened, transport),
@@ -125,10 +133,14 @@ const asRequest = ({ method, headers, body }: ReceivedRequest, url: string): Req
   new Request(url, { method, headers: headers as Record<string, string>, ...(method === 'POST' ? { body } : {}) });
 
 /** A server of one generation, written with the official library of it. */
-export const officialServer = async (t: TestContext, generation: McpGeneration): Promise<OfficialServer> => {
+export const officialServer = async (
+  t: TestContext,
+  generation: McpGeneration,
+  lost: LostSession = 404,
+): Promise<OfficialServer> => {
   const calls: Call[] = [];
   const sessions: Sessions = new Map();
-  const handle = generation === 'Stateless' ? statelessHandler(calls) : handshakeHandler(calls, sessions);
+  const handle = generation === 'Stateless' ? statelessHandler(calls) : handshakeHandler(calls, sessions, lost);
   const server = await startServer((request, response) => {
     const answer = async (): Promise<void> => {
       const answered = await handle(asRequest(request, `http://127.0.0.1${request.url}`));

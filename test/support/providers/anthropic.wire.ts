@@ -1,4 +1,7 @@
+import { anthropicObjection } from './rules/anthropic.rules.ts';
 import {
+  countsAsTexts,
+  doneFrame,
   eventFrame,
   pieces,
   type SimulatedAnswer,
@@ -19,7 +22,7 @@ const errors: Record<VendorFault, { type: string; message: string }> = {
   filter: { type: 'invalid_request_error', message: 'Output blocked by content filtering policy' },
 };
 
-const stopReasons = { stop: 'end_turn', length: 'max_tokens', filter: 'refusal' } as const;
+const stopReasons = { stop: 'end_turn', length: 'max_tokens', filter: 'refusal', pause: 'pause_turn' } as const;
 
 /** Cached tokens stand beside the input here, not in it. */
 const usageObject = (usage: SimulatedUsage) => ({
@@ -31,8 +34,13 @@ const usageObject = (usage: SimulatedUsage) => ({
   service_tier: 'standard',
 });
 
-const stopReason = (answer: SimulatedAnswer): string =>
-  answer.toolCalls?.length ? 'tool_use' : stopReasons[answer.finish ?? 'stop'];
+const stopReason = (answer: SimulatedAnswer): string | null => {
+  if (answer.reason !== undefined) return answer.reason;
+  return answer.toolCalls?.length ? 'tool_use' : stopReasons[answer.finish ?? 'stop'];
+};
+
+const odd = (usage: object, { oddities }: SimulatedAnswer): unknown =>
+  oddities?.countsAsTexts === true ? countsAsTexts(usage) : usage;
 
 interface Block {
   readonly [member: string]: unknown;
@@ -50,22 +58,28 @@ const searchBlocks = ({ search }: SimulatedAnswer): Block[] => {
   }));
   const failure = { type: 'web_search_tool_result_error', error_code: 'max_uses_exceeded' };
   return [
-    { type: 'server_tool_use', id, name: 'web_search', input: { query: search.query } },
-    { type: 'web_search_tool_result', tool_use_id: id, content: pages ?? failure },
+    ...(search.half === 'result'
+      ? []
+      : [{ type: 'server_tool_use', id, name: 'web_search', input: { query: search.query } }]),
+    ...(search.half === 'call' ? [] : [{ type: 'web_search_tool_result', tool_use_id: id, content: pages ?? failure }]),
   ];
 };
+
+/** A search that is not over is the last thing of its answer. */
+const isOpen = ({ search }: SimulatedAnswer): boolean => search?.half === 'call';
 
 const contentBlocks = (answer: SimulatedAnswer): object[] => [
   ...(answer.reasoning
     ? [{ type: 'thinking', thinking: answer.reasoning.join(''), signature: 'EqQBCgIYAhIM-signature' }]
     : []),
-  ...searchBlocks(answer),
+  ...(isOpen(answer) ? [] : searchBlocks(answer)),
   ...(answer.text ? [{ type: 'text', text: answer.text.join('') }] : []),
+  ...(isOpen(answer) ? searchBlocks(answer) : []),
   ...(answer.toolCalls ?? []).map((call) => ({
     type: 'tool_use',
     id: call.id,
     name: call.name,
-    input: JSON.parse(call.arguments),
+    input: answer.oddities?.argumentsInOtherType === true ? call.arguments : JSON.parse(call.arguments),
   })),
 ];
 
@@ -77,7 +91,7 @@ const message = (answer: SimulatedAnswer, request: SimulatedRequest) => ({
   content: contentBlocks(answer),
   stop_reason: stopReason(answer),
   stop_sequence: null,
-  usage: usageObject(answer.usage ?? { input: 0, output: 0 }),
+  usage: odd(usageObject(answer.usage ?? { input: 0, output: 0 }), answer),
 });
 
 const block = (index: number, start: object, deltas: readonly object[]): string[] => [
@@ -92,7 +106,7 @@ const frames = (answer: SimulatedAnswer, request: SimulatedRequest): string[] =>
     ...message(answer, request),
     content: [],
     stop_reason: null,
-    usage: { ...usage, output_tokens: 1, output_tokens_details: undefined },
+    usage: odd({ ...usage, output_tokens: 1, output_tokens_details: undefined }, answer),
   };
   const blocks: string[][] = [];
   if (answer.reasoning)
@@ -102,16 +116,19 @@ const frames = (answer: SimulatedAnswer, request: SimulatedRequest): string[] =>
         { type: 'signature_delta', signature: 'EqQBCgIYAhIM-signature' },
       ]),
     );
-  for (const { input, ...start } of searchBlocks(answer)) {
-    const deltas = input === undefined ? [] : ['', JSON.stringify(input)];
-    blocks.push(
-      block(
-        blocks.length,
-        input === undefined ? start : { ...start, input: {} },
-        deltas.map((partialJson) => ({ type: 'input_json_delta', partial_json: partialJson })),
-      ),
-    );
-  }
+  const search = (): void => {
+    for (const { input, ...start } of searchBlocks(answer)) {
+      const deltas = input === undefined ? [] : ['', JSON.stringify(input)];
+      blocks.push(
+        block(
+          blocks.length,
+          input === undefined ? start : { ...start, input: {} },
+          deltas.map((partialJson) => ({ type: 'input_json_delta', partial_json: partialJson })),
+        ),
+      );
+    }
+  };
+  if (!isOpen(answer)) search();
   if (answer.text)
     blocks.push(
       block(
@@ -120,8 +137,10 @@ const frames = (answer: SimulatedAnswer, request: SimulatedRequest): string[] =>
         answer.text.map((text) => ({ type: 'text_delta', text })),
       ),
     );
+  if (isOpen(answer)) search();
   for (const call of answer.toolCalls ?? []) {
-    const deltas = ['', ...pieces(call.arguments, 4)].map((piece) => ({
+    const input = answer.oddities?.argumentsInOtherType === true ? JSON.stringify(call.arguments) : call.arguments;
+    const deltas = ['', ...pieces(input, 4)].map((piece) => ({
       type: 'input_json_delta',
       partial_json: piece,
     }));
@@ -133,9 +152,17 @@ const frames = (answer: SimulatedAnswer, request: SimulatedRequest): string[] =>
     ...blocks.flat(),
     eventFrame('message_delta', {
       delta: { stop_reason: stopReason(answer), stop_sequence: null },
-      usage: { output_tokens: usage.output_tokens, output_tokens_details: usage.output_tokens_details },
+      usage: odd(
+        {
+          ...(answer.oddities?.zeroInputAtEnd === true && { input_tokens: 0, cache_read_input_tokens: 0 }),
+          output_tokens: usage.output_tokens,
+          output_tokens_details: usage.output_tokens_details,
+        },
+        answer,
+      ),
     }),
     eventFrame('message_stop', {}),
+    ...(answer.oddities?.saysDone === true ? [doneFrame] : []),
   ];
 };
 
@@ -150,8 +177,8 @@ export const anthropicWire: Wire = {
     if (typeof request.body['max_tokens'] !== 'number') return 'max_tokens: Field required';
     const text = JSON.stringify(request.body['messages']);
     const tools = JSON.stringify(request.body['tools'] ?? []);
-    return text.includes('"server_tool_use"') && !tools.includes('"web_search_20250305"')
-      ? 'messages: server_tool_use blocks need their tool in `tools`'
-      : null;
+    if (text.includes('"server_tool_use"') && !tools.includes('"web_search_20250305"'))
+      return 'messages: server_tool_use blocks need their tool in `tools`';
+    return anthropicObjection(request);
   },
 };

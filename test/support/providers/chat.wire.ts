@@ -1,8 +1,13 @@
+import { chatObjection } from './rules/chat.rules.ts';
 import {
+  countsAsTexts,
   dataFrame,
+  doneFrame,
+  type Oddities,
   pieces,
   type SimulatedAnswer,
   type SimulatedRequest,
+  type SimulatedToolCall,
   type SimulatedUsage,
   type VendorFault,
   type Wire,
@@ -33,18 +38,49 @@ const errors: Record<VendorFault, { message: string; type: string; param: string
   },
 };
 
-const finishReasons = { stop: 'stop', length: 'length', filter: 'content_filter' } as const;
+const finishReasons = { stop: 'stop', length: 'length', filter: 'content_filter', pause: 'stop' } as const;
 
-const usageObject = (usage: SimulatedUsage) => ({
-  prompt_tokens: usage.input,
-  completion_tokens: usage.output,
-  total_tokens: usage.input + usage.output,
-  ...(usage.cached !== undefined && { prompt_tokens_details: { cached_tokens: usage.cached, audio_tokens: 0 } }),
-  ...(usage.reasoning !== undefined && { completion_tokens_details: { reasoning_tokens: usage.reasoning } }),
-});
+const usageObject = (usage: SimulatedUsage, oddities: Oddities = {}): unknown => {
+  const { cached, reasoning } = usage;
+  const counts = {
+    prompt_tokens: usage.input,
+    completion_tokens: usage.output,
+    total_tokens: usage.input + usage.output,
+    ...(cached !== undefined &&
+      (oddities.cacheHits === true
+        ? { prompt_cache_hit_tokens: cached, prompt_cache_miss_tokens: usage.input - cached }
+        : { prompt_tokens_details: { cached_tokens: cached, audio_tokens: 0 } })),
+    ...(reasoning !== undefined && { completion_tokens_details: { reasoning_tokens: reasoning } }),
+  };
+  return oddities.countsAsTexts === true ? countsAsTexts(counts) : counts;
+};
 
-const finishReason = (answer: SimulatedAnswer): string =>
-  answer.toolCalls?.length ? 'tool_calls' : finishReasons[answer.finish ?? 'stop'];
+/** Where an answer has its usage: of its choice, and beside the choices. */
+const placedUsage = ({ usage, oddities }: SimulatedAnswer): { choice: object; body: object } => {
+  if (!usage) return { choice: {}, body: {} };
+  const counts = { usage: usageObject(usage, oddities) };
+  if (oddities?.usageAt === 'choice') return { choice: counts, body: {} };
+  return { choice: {}, body: oddities?.usageAt === 'x_groq' ? { x_groq: { id: 'req_1', ...counts } } : counts };
+};
+
+const reasoningMembers = (text: string, { oddities }: SimulatedAnswer): object => {
+  if (oddities?.reasoningIn === undefined) return { reasoning_content: text };
+  if (oddities.reasoningIn === 'reasoning') return { reasoning: text };
+  const detail = { type: 'reasoning.text', text, format: 'anthropic-claude-v1', index: 0 };
+  return { reasoning: text, reasoning_details: [detail] };
+};
+
+const lastReasoning: object = {
+  reasoning_details: [
+    { type: 'reasoning.text', text: '', signature: 'sig-1', format: 'anthropic-claude-v1', index: 0 },
+    { type: 'reasoning.encrypted', data: 'c2VjcmV0', id: 'rs_1', format: 'openai-responses-v1', index: 1 },
+  ],
+};
+
+const finishReason = (answer: SimulatedAnswer): string | null => {
+  if (answer.reason !== undefined) return answer.reason;
+  return answer.toolCalls?.length ? 'tool_calls' : finishReasons[answer.finish ?? 'stop'];
+};
 
 const wantsUsage = (request: SimulatedRequest): boolean => {
   const options = request.body['stream_options'] as { include_usage?: boolean } | undefined;
@@ -62,8 +98,19 @@ const chunkMaker = (model: string) => {
     dataFrame({ ...head, service_tier: 'default', system_fingerprint: 'fp_fc9f1d7035', ...members });
 };
 
+const typedArguments = ({ arguments: args }: SimulatedToolCall, { oddities }: SimulatedAnswer): unknown =>
+  oddities?.argumentsInOtherType === true ? JSON.parse(args) : args;
+
 const toolDeltas = (answer: SimulatedAnswer): object[] => {
   const calls = answer.toolCalls ?? [];
+  if (answer.oddities?.callForm !== undefined)
+    return answer.oddities.callForm(calls).map((entries) => ({ tool_calls: entries }));
+  if (answer.oddities?.argumentsInOtherType === true)
+    return calls.map((call, index) => ({
+      tool_calls: [
+        { index, id: call.id, type: 'function', function: { name: call.name, arguments: JSON.parse(call.arguments) } },
+      ],
+    }));
   const starts = calls.map((call, index) => ({
     tool_calls: [{ index, id: call.id, type: 'function', function: { name: call.name, arguments: '' } }],
   }));
@@ -83,20 +130,37 @@ const frames = (answer: SimulatedAnswer, request: SimulatedRequest): string[] =>
   const chunk = chunkMaker(`${request.model}-2025-04-14`);
   const delta = (content: object, finish: string | null = null) =>
     chunk({ choices: [{ index: 0, delta: content, logprobs: null, finish_reason: finish }], usage: null });
-  const usage = answer.usage;
+  const usage = placedUsage(answer);
+  const isUsual = answer.oddities?.usageAt === undefined;
+  const last = { index: 0, delta: {}, logprobs: null, finish_reason: finishReason(answer), ...usage.choice };
+  const hasDetails = answer.oddities?.reasoningIn === 'reasoning_details' && answer.reasoning !== undefined;
   return [
     delta({ role: 'assistant', content: '', refusal: null }),
-    ...(answer.reasoning ?? []).map((thought) => delta({ reasoning_content: thought })),
+    ...(answer.reasoning ?? []).map((thought) => delta(reasoningMembers(thought, answer))),
+    ...(hasDetails ? [delta(lastReasoning)] : []),
     ...(answer.text ?? []).map((text) => delta({ content: text })),
     ...toolDeltas(answer).map((call) => delta(call)),
-    delta({}, finishReason(answer)),
-    ...(usage && wantsUsage(request) ? [chunk({ choices: [], usage: usageObject(usage) })] : []),
-    'data: [DONE]\n\n',
+    chunk({ choices: [last], usage: null, ...(isUsual ? {} : usage.body) }),
+    ...(answer.usage && isUsual && wantsUsage(request) ? [chunk({ choices: [], ...usage.body })] : []),
+    doneFrame,
   ];
 };
 
+const wholeDetails = ({ reasoning }: SimulatedAnswer): object[] => [
+  {
+    type: 'reasoning.text',
+    text: reasoning?.join('') ?? '',
+    signature: 'sig-1',
+    format: 'anthropic-claude-v1',
+    index: 0,
+  },
+  { type: 'reasoning.encrypted', data: 'c2VjcmV0', id: 'rs_1', format: 'openai-responses-v1', index: 1 },
+];
+
 const document = (answer: SimulatedAnswer, request: SimulatedRequest): unknown => {
   const text = answer.text?.join('') ?? '';
+  const usage = placedUsage(answer);
+  const hasDetails = answer.oddities?.reasoningIn === 'reasoning_details' && answer.reasoning !== undefined;
   return {
     id: 'chatcmpl-B9MBs8CjcvOU2jLn4n570S5qMJKcT',
     object: 'chat.completion',
@@ -110,20 +174,22 @@ const document = (answer: SimulatedAnswer, request: SimulatedRequest): unknown =
           content: text === '' ? null : text,
           refusal: null,
           annotations: [],
-          ...(answer.reasoning && { reasoning_content: answer.reasoning.join('') }),
+          ...(answer.reasoning && reasoningMembers(answer.reasoning.join(''), answer)),
+          ...(hasDetails && { reasoning_details: wholeDetails(answer) }),
           ...(answer.toolCalls?.length && {
             tool_calls: answer.toolCalls.map((call) => ({
               id: call.id,
               type: 'function',
-              function: { name: call.name, arguments: call.arguments },
+              function: { name: call.name, arguments: typedArguments(call, answer) },
             })),
           }),
         },
+        ...usage.choice,
         logprobs: null,
         finish_reason: finishReason(answer),
       },
     ],
-    ...(answer.usage && { usage: usageObject(answer.usage) }),
+    ...usage.body,
     service_tier: 'default',
   };
 };
@@ -131,12 +197,25 @@ const document = (answer: SimulatedAnswer, request: SimulatedRequest): unknown =
 const objection = (request: SimulatedRequest): string | null => {
   if (typeof request.body['model'] !== 'string' || request.body['model'] === '')
     return 'you must provide a model parameter';
-  if (!Array.isArray(request.body['messages']) || request.body['messages'].length === 0)
-    return 'messages must not be empty';
-  const tools = request.body['tools'];
-  return request.body['parallel_tool_calls'] !== undefined && !Array.isArray(tools)
-    ? "'parallel_tool_calls' is only allowed when 'tools' are specified"
-    : null;
+  const messages = Array.isArray(request.body['messages'])
+    ? (request.body['messages'] as Readonly<Record<string, unknown>>[])
+    : [];
+  const calling = messages.filter((message) => Array.isArray(message['tool_calls']));
+  // DeepSeek's thinking mode.
+  if (
+    /^deepseek-/.test(String(request.body['model'])) &&
+    calling.some((message) => typeof message['reasoning_content'] !== 'string')
+  )
+    return 'The reasoning_content in the thinking mode must be passed back to the API.';
+  // Groq, whose messages have no members beyond those of OpenAI.
+  if (
+    /^groq-/.test(String(request.body['model'])) &&
+    messages.some((message) => Object.keys(message).some((name) => name.startsWith('reasoning')))
+  )
+    return "property 'reasoning_content' is unsupported";
+  if (request.body['parallel_tool_calls'] !== undefined && !Array.isArray(request.body['tools']))
+    return "'parallel_tool_calls' is only allowed when 'tools' are specified";
+  return chatObjection(request);
 };
 
 /** OpenAI chat completions and the many servers that speak them. */

@@ -1,5 +1,8 @@
+import { geminiObjection } from './rules/gemini.rules.ts';
 import {
+  countsAsTexts,
   dataFrame,
+  doneFrame,
   type SimulatedAnswer,
   type SimulatedRequest,
   type SimulatedUsage,
@@ -32,7 +35,7 @@ const errors: Record<VendorFault, { code: number; status: string; message: strin
   filter: { code: 400, status: 'PROHIBITED_CONTENT', message: 'The prompt was blocked' },
 };
 
-const finishReasons = { stop: 'STOP', length: 'MAX_TOKENS', filter: 'SAFETY' } as const;
+const finishReasons = { stop: 'STOP', length: 'MAX_TOKENS', filter: 'SAFETY', pause: 'STOP' } as const;
 
 /** Thoughts stand beside the candidates here, not in them. */
 const usageObject = (usage: SimulatedUsage) => ({
@@ -50,7 +53,11 @@ const parts = (answer: SimulatedAnswer): object[] => {
     ...(answer.reasoning ?? []).map((text) => ({ text, thought: true })),
     ...(answer.text ?? []).map((text) => ({ text })),
     ...(answer.toolCalls ?? []).map((call, index) => ({
-      functionCall: { id: call.id, name: call.name, args: JSON.parse(call.arguments) },
+      functionCall: {
+        id: call.id,
+        name: call.name,
+        args: answer.oddities?.argumentsInOtherType === true ? call.arguments : JSON.parse(call.arguments),
+      },
       // Only the first of parallel calls is signed.
       ...(index === 0 && { thoughtSignature: 'CiQB-thought-signature' }),
     })),
@@ -70,12 +77,14 @@ const grounding = ({ search }: SimulatedAnswer): object => {
 };
 
 const chunk = (answer: SimulatedAnswer, request: SimulatedRequest, content: object[], last: boolean) => {
-  const finish = last ? { finishReason: finishReasons[answer.finish ?? 'stop'] } : {};
+  const reason = answer.reason === undefined ? finishReasons[answer.finish ?? 'stop'] : answer.reason;
+  const finish = last && reason !== null ? { finishReason: reason } : {};
+  const counts = answer.usage && usageObject(answer.usage);
   return {
     candidates: [
       { content: { parts: content, role: 'model' }, index: 0, ...finish, ...(last ? grounding(answer) : {}) },
     ],
-    ...(answer.usage && { usageMetadata: usageObject(answer.usage) }),
+    ...(counts && { usageMetadata: answer.oddities?.countsAsTexts === true ? countsAsTexts(counts) : counts }),
     modelVersion: request.model,
     responseId: 'mAitaLmkHPPlz7IPvtfUqQ4',
   };
@@ -87,10 +96,11 @@ export const geminiWire: Wire = {
     const all = parts(answer);
     const chunks = all.map((part) => chunk(answer, request, [part], false));
     // The last chunk of the real API has an empty text and the finish reason.
-    return [...chunks, chunk(answer, request, [{ text: '' }], true)].map(dataFrame);
+    const frames = [...chunks, chunk(answer, request, [{ text: '' }], true)].map(dataFrame);
+    return answer.oddities?.saysDone === true ? [...frames, doneFrame] : frames;
   },
   document: (answer, request) => chunk(answer, request, parts(answer), true),
   error: (fault) => ({ error: errors[fault] }),
   errorFrame: (fault) => dataFrame({ error: errors[fault] }),
-  objection: (request) => (Array.isArray(request.body['contents']) ? null : 'contents is not specified'),
+  objection: geminiObjection,
 };

@@ -1,5 +1,8 @@
 import { chatWire } from './chat.wire.ts';
+import { responsesObjection } from './rules/responses.rules.ts';
 import {
+  countsAsTexts,
+  doneFrame,
   eventFrame,
   pieces,
   type SimulatedAnswer,
@@ -67,19 +70,22 @@ const outputItems = (answer: SimulatedAnswer): Item[] => {
       status: 'completed',
       call_id: call.id,
       name: call.name,
-      arguments: call.arguments,
+      arguments: answer.oddities?.argumentsInOtherType === true ? JSON.parse(call.arguments) : call.arguments,
     });
   return items;
 };
 
 const responseObject = (answer: SimulatedAnswer, request: SimulatedRequest, done: boolean) => {
   const length = answer.finish === 'length' ? { reason: 'max_output_tokens' } : null;
-  const incomplete = answer.finish === 'filter' ? { reason: 'content_filter' } : length;
+  const own = answer.finish === 'filter' ? { reason: 'content_filter' } : length;
+  const incomplete = typeof answer.reason === 'string' ? { reason: answer.reason } : own;
+  const status = answer.oddities?.status ?? (incomplete ? 'incomplete' : 'completed');
+  const counts = done && answer.usage ? usageObject(answer.usage) : null;
   return {
     id: 'resp_68af4030592c81938ec0a5fbab4a3e9f05438e46b5f69a3b',
     object: 'response',
     created_at: 1756315696,
-    status: done ? (incomplete ? 'incomplete' : 'completed') : 'in_progress',
+    status: done ? status : 'in_progress',
     background: false,
     error: null,
     incomplete_details: done ? incomplete : null,
@@ -91,7 +97,7 @@ const responseObject = (answer: SimulatedAnswer, request: SimulatedRequest, done
     store: request.body['store'] ?? true,
     tool_choice: 'auto',
     tools: [],
-    usage: done && answer.usage ? usageObject(answer.usage) : null,
+    usage: answer.oddities?.countsAsTexts === true ? countsAsTexts(counts) : counts,
     user: null,
     metadata: {},
   };
@@ -140,7 +146,7 @@ const searchFrames = (emit: Emit, item: Item, index: number): void => {
 
 const callFrames = (emit: Emit, item: Item, index: number): void => {
   const place = { item_id: item.id, output_index: index };
-  const input = String(item['arguments']);
+  const input = typeof item['arguments'] === 'string' ? item['arguments'] : JSON.stringify(item['arguments']);
   emit('response.output_item.added', { output_index: index, item: { ...item, status: 'in_progress', arguments: '' } });
   for (const delta of pieces(input, 4)) emit('response.function_call_arguments.delta', { ...place, delta });
   emit('response.function_call_arguments.done', { ...place, arguments: input });
@@ -161,8 +167,9 @@ const frames = (answer: SimulatedAnswer, request: SimulatedRequest): string[] =>
     else callFrames(emit, item, index);
   }
   const last = responseObject(answer, request, true);
-  emit(`response.${last.status}`, { response: last });
-  return list;
+  // Without a reason of its end such a server sends no last event either.
+  if (answer.reason !== null) emit(`response.${last.status}`, { response: last });
+  return answer.oddities?.saysDone === true ? [...list, doneFrame] : list;
 };
 
 /** The Responses API. */
@@ -175,6 +182,6 @@ export const responsesWire: Wire = {
   objection(request) {
     return typeof request.body['model'] !== 'string' || request.body['input'] === undefined
       ? 'model and input are required'
-      : null;
+      : responsesObjection(request);
   },
 };

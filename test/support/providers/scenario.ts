@@ -9,9 +9,35 @@ export interface SimulatedAnswer {
   readonly search?: SimulatedSearch;
   /** Null: the provider reports no usage. */
   readonly usage?: SimulatedUsage | null;
-  readonly finish?: 'stop' | 'length' | 'filter';
+  /** `pause`: the provider interrupts its answer, and continues when it gets it back. */
+  readonly finish?: 'stop' | 'length' | 'filter' | 'pause';
+  /** The finish reason in the API's own words, in place of that of `finish`; null: there is none. */
+  readonly reason?: string | null;
+  readonly oddities?: Oddities;
   /** What is made of texts, in their order; default: one vector of each. */
   readonly vectors?: readonly SimulatedVector[];
+}
+
+/** What servers do that speak an API almost as its vendor does. */
+export interface Oddities {
+  /** How chat completions stream tool calls; default: as OpenAI does. */
+  readonly callForm?: (calls: readonly SimulatedToolCall[]) => object[][];
+  /** Arguments of calls as an object where the API has a text, and the other way round. */
+  readonly argumentsInOtherType?: true;
+  /** Chat completions have their usage in the choice (Moonshot) or in `x_groq` (Groq). */
+  readonly usageAt?: 'choice' | 'x_groq';
+  /** Counts are texts. */
+  readonly countsAsTexts?: true;
+  /** Cached tokens of chat completions are `prompt_cache_hit_tokens` alone (DeepSeek). */
+  readonly cacheHits?: true;
+  /** The last event of a stream has a count of 0 for the input. */
+  readonly zeroInputAtEnd?: true;
+  /** The member that chat completions have their reasoning in; default: `reasoning_content`. */
+  readonly reasoningIn?: 'reasoning' | 'reasoning_details';
+  /** A stream has `[DONE]` at its end in an API that has no such line. */
+  readonly saysDone?: true;
+  /** A response is `incomplete` and has no reason, or another status. */
+  readonly status?: string;
 }
 
 export interface SimulatedVector {
@@ -30,6 +56,8 @@ export interface SimulatedSearch {
   readonly query: string;
   /** Null: the search fails. */
   readonly pages: readonly { readonly url: string; readonly title: string }[] | null;
+  /** Of a paused answer and the one that goes on with it: the first has the call alone, the second its result. */
+  readonly half?: 'call' | 'result';
 }
 
 /** Counts in the sense of the service: input includes cached, output includes reasoning. */
@@ -61,6 +89,8 @@ export type SimulatedFault =
 
 export interface Scenario {
   readonly answer?: SimulatedAnswer;
+  /** The form that the answer has, whatever was asked for; `list`: the chunks of a stream in one JSON list. */
+  readonly form?: 'events' | 'document' | 'list';
   readonly fault?: SimulatedFault;
 }
 
@@ -101,6 +131,12 @@ export const pieces = (text: string, count: number): string[] => {
     text.slice(index * size, (index + 1) * size),
   );
 };
+
+/** A usage in which each count is a text. */
+export const countsAsTexts = (usage: unknown): unknown =>
+  JSON.parse(JSON.stringify(usage), (_, value) => (typeof value === 'number' ? String(value) : value));
+
+export const doneFrame = 'data: [DONE]\n\n';
 
 export const dataFrame = (data: unknown): string => `data: ${JSON.stringify(data)}\n\n`;
 

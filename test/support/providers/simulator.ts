@@ -29,6 +29,8 @@ export interface ProviderSimulator {
   readonly url: string;
   /** Everything received so far. */
   readonly requests: SimulatedRequest[];
+  /** Why requests were refused, as the real APIs would refuse them. */
+  readonly objections: string[];
   /** GET requests, which ask for lists of models. */
   readonly listed: ListRequest[];
   /** Answers of the next requests, one each. */
@@ -174,6 +176,21 @@ const sendDocument = (response: ServerResponse, wire: Wire, scenario: Scenario, 
   }
 };
 
+/** The data of the events of a stream, as one list. */
+const sendList = (response: ServerResponse, frames: readonly Buffer[]): void =>
+  sendJson(
+    response,
+    200,
+    `[${frames
+      .map((frame) =>
+        frame
+          .toString()
+          .replace(/^data: /, '')
+          .trim(),
+      )
+      .join(',\n')}]`,
+  );
+
 const listen = (server: Server, port: number): Promise<string> =>
   new Promise((resolve, reject) => {
     server.once('error', reject);
@@ -188,6 +205,7 @@ const listen = (server: Server, port: number): Promise<string> =>
 export const startProviderSimulator = async (options: SimulatorOptions = {}): Promise<ProviderSimulator> => {
   const requests: SimulatedRequest[] = [];
   const listed: ListRequest[] = [];
+  const objections: string[] = [];
   const queue: Scenario[] = [];
   const delayMs = options.frameDelayMs ?? 0;
   // Under load the same answer is sent over and over; its frames are made once.
@@ -224,12 +242,14 @@ export const startProviderSimulator = async (options: SimulatorOptions = {}): Pr
     const wire = wires[request.wire];
     const objection = wire.objection(request);
     if (objection !== null) {
+      objections.push(objection);
       sendJson(response, 400, JSON.stringify(wire.error('bad-request', 400)), { 'x-objection': objection });
       return;
     }
     const scenario = queue.shift() ?? (await options.respond?.(request)) ?? defaultScenario;
     if (scenario.fault?.kind === 'status') sendStatus(response, wire, scenario.fault);
-    else if (request.streaming)
+    else if (scenario.form === 'list') sendList(response, framesOf(wire, scenario, request));
+    else if (scenario.form === undefined ? request.streaming : scenario.form === 'events')
       stream(response, wire, framesOf(wire, scenario, request), scenario.fault ?? null, delayMs);
     else sendDocument(response, wire, scenario, request);
   };
@@ -245,6 +265,7 @@ export const startProviderSimulator = async (options: SimulatorOptions = {}): Pr
   return {
     url,
     requests,
+    objections,
     listed,
     enqueue: (...scenarios) => void queue.push(...scenarios),
     lastRequest() {

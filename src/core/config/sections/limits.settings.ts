@@ -42,6 +42,13 @@ export const limitSettings = {
     QueueLimit: setting(int({ min: 0 }), 0, 'Requests that may wait for the next window.'),
     Partition: setting(oneOf(['Tenant', 'ApiKey', 'RemoteAddress']), 'Tenant', 'What has a count of its own.'),
   }),
+  Streams: group(
+    'Answers that stay open: events of runs, streams of /v1, of MCP and of A2A. Counted by this process; one more is refused (429).',
+    {
+      MaxPerCaller: setting(int({ min: 1 }), 1000, 'Streams that one API key, or one other caller, has open at once.'),
+      MaxPerTenant: setting(int({ min: 1 }), 5000, 'Streams that all callers of a tenant have open at once.'),
+    },
+  ),
   Idempotency: group('Requests with an Idempotency-Key.', {
     Enabled: flag(true, 'A repeated request gets the first answer again. Off: such requests are refused (501).'),
     MaxKeyLength: setting(int({ min: 1, max: 1024 }), 255, 'Characters of a key; longer ones are refused.'),

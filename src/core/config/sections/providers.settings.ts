@@ -12,7 +12,7 @@ import {
   setting,
 } from '../schema-nodes.ts';
 import { credential, path, text, url } from '../text-kinds.ts';
-import { nullable } from '../value-kind.ts';
+import { nullable, oneOf } from '../value-kind.ts';
 
 const price = (doc: string) => optional(decimal({ min: 0, max: 1_000_000_000 }), doc);
 const tokens = (doc: string) => optional(int({ min: 1 }), doc);
@@ -71,6 +71,11 @@ export const providerSettings = {
         ...defaultModel,
         ...endpoint,
         ...organization,
+        ReasoningReplay: setting(
+          oneOf(['Auto', 'None', 'ReasoningContent', 'Reasoning', 'ReasoningDetails']),
+          'Auto',
+          'Member in which the reasoning beside tool calls goes back to the endpoint. Auto: as reasoning_content or reasoning_details where the endpoint has sent that; None: it does not.',
+        ),
         EnableResponsesSurface: flag(false, 'The endpoint has the Responses API too: also registers {name}-responses.'),
       }),
       'Compatible endpoints by name.',

@@ -3,7 +3,7 @@ import { messageTokens } from './token-estimate.ts';
 
 /** What stands or falls together: a message of the user, or one of the model with its tool calls and their results. */
 export interface Group {
-  readonly kind: 'User' | 'Model' | 'Summary';
+  readonly kind: 'User' | 'Model' | 'Summary' | 'Gap';
   readonly messages: readonly ChatMessage[];
   readonly tokens: number;
 }
@@ -22,7 +22,18 @@ export const markSummary = (message: ChatMessage): ChatMessage => {
   return message;
 };
 
+/** Opens a conversation whose beginning was left out and that an answer would open; it is stored nowhere. */
+export const gapMessage: ChatMessage = {
+  messageId: '',
+  role: 'User',
+  runId: null,
+  createdAt: '',
+  interrupted: false,
+  contents: [{ type: 'Text', text: '[Earlier messages of the conversation were left out to save space.]' }],
+};
+
 const kindOf = (message: ChatMessage): Group['kind'] => {
+  if (message === gapMessage) return 'Gap';
   if (summaries.has(message)) return 'Summary';
   return message.role === 'User' ? 'User' : 'Model';
 };

@@ -1,6 +1,6 @@
 import type { CompactionPlan, CompactionStrategy } from '../../compiled-agent.ts';
 import type { ChatMessage, ContentPart } from '../chat-message.ts';
-import { type Group, groupOf, removable, type Size, sizeOf } from './groups.ts';
+import { type Group, gapMessage, groupOf, removable, type Size, sizeOf } from './groups.ts';
 
 /** Makes one message of many; null when it could not be made, and the history stays as it is. */
 export type Summarize = (messages: readonly ChatMessage[]) => Promise<ChatMessage | null>;
@@ -32,8 +32,27 @@ const slidingWindow = (groups: readonly Group[], preservedTurns: number): readon
   return [...summary, ...groups.slice(first)];
 };
 
+/**
+ * A conversation that an answer would open begins with the message that was answered, or with a note where that does
+ * not fit: providers refuse one that the user does not begin.
+ */
+const openedByUser = (
+  plan: CompactionPlan,
+  { groups, fixedTokens }: CompactionSubject,
+  left: readonly Group[],
+): readonly Group[] => {
+  const [first] = left;
+  if (first?.kind !== 'Model') return left;
+  const question = groups.slice(0, groups.indexOf(first)).findLast(({ kind }) => kind === 'User');
+  const opened = question === undefined ? null : [question, ...left];
+  const fits = (list: readonly Group[]): boolean =>
+    plan.maxPromptTokens === null || sizeOf(list).tokens + fixedTokens <= plan.maxPromptTokens;
+  return opened !== null && fits(opened) ? opened : [groupOf([gapMessage], 'Gap'), ...left];
+};
+
 /** Takes groups away, oldest first, until the rest is small enough or nothing more may go. */
-const truncation = (plan: CompactionPlan, { groups, fixedTokens }: CompactionSubject): readonly Group[] => {
+const truncation = (plan: CompactionPlan, subject: CompactionSubject): readonly Group[] => {
+  const { groups, fixedTokens } = subject;
   const candidates = removable(groups, plan.minimumPreservedGroups);
   const gone = new Set<number>();
   let size = sizeOf(groups);
@@ -50,7 +69,12 @@ const truncation = (plan: CompactionPlan, { groups, fixedTokens }: CompactionSub
       tokens: size.tokens - group.tokens,
     };
   }
-  return gone.size === 0 ? groups : groups.filter((_, index) => !gone.has(index));
+  if (gone.size === 0) return groups;
+  return openedByUser(
+    plan,
+    subject,
+    groups.filter((_, index) => !gone.has(index)),
+  );
 };
 
 /** Characters of a result that a stub would not shorten, stubs of earlier calls among them. */
@@ -92,7 +116,7 @@ const summarization = async (
   const old = new Set(removable(groups, preservedGroups));
   const replaced = groups.filter((_, index) => old.has(index));
   // A summary alone has nothing to add to itself.
-  if (replaced.every(({ kind }) => kind === 'Summary')) return groups;
+  if (replaced.every(({ kind }) => kind === 'Summary' || kind === 'Gap')) return groups;
   const summary = await summarize(replaced.flatMap(({ messages }) => messages));
   if (summary === null) return groups;
   return [groupOf([summary], 'Summary'), ...groups.filter((_, index) => !old.has(index))];

@@ -89,7 +89,7 @@ export const summarizeFor =
       return null;
     };
     try {
-      const ask = { instructions: plan.summarizationPrompt ?? instructions, text: transcript(messages) };
+      const ask = { instructions: plan.summarizationPrompt?.trim() || instructions, text: transcript(messages) };
       const text = (await askModel(plan.summaryModel, ask)).trim();
       if (text === '') return failed('The model answered with an empty text.');
       run.callRecord?.summarized(summaryText(text));

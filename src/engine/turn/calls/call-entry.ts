@@ -40,6 +40,20 @@ export const callEntry = (
 export const entryFailed = (run: ActiveRun, ports: ToolPorts, error: unknown): void =>
   ports.log.error({ runId: run.id, requestId: run.plan.requestId, error }, 'A tool call could not be recorded');
 
+/** What the log tells of a call: where it goes, and with which arguments. */
+export const announcedCall = (
+  ports: ToolPorts,
+  tool: RegisteredTool | undefined,
+  argumentsText: string,
+): Readonly<Record<string, unknown>> => {
+  const payload = recordedPayload(argumentsText, ports.settings.recording);
+  return {
+    source: sourceOf(tool, argumentsText),
+    arguments: eventPayload(payload),
+    ...(payload.truncated ? { truncated: true } : {}),
+  };
+};
+
 /** Tells the readers of the log that a call is made. */
 export const announceInvoking = (
   run: ActiveRun,
@@ -48,14 +62,7 @@ export const announceInvoking = (
   tool: RegisteredTool,
   argumentsText: string,
 ): void => {
-  const payload = recordedPayload(argumentsText, ports.settings.recording);
-  run.log.append('tool.invoking', {
-    toolCallId,
-    toolName,
-    source: sourceOf(tool, argumentsText),
-    arguments: eventPayload(payload),
-    ...(payload.truncated ? { truncated: true } : {}),
-  });
+  run.log.append('tool.invoking', { toolCallId, toolName, ...announcedCall(ports, tool, argumentsText) });
 };
 
 export interface PendingCall {

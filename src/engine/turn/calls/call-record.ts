@@ -4,7 +4,7 @@ import type { OpenCall, ToolResultPart } from '../../context/index.ts';
 import { eventPayload, recordedPayload, type ToolCallEntry, type ToolCallSettlement } from '../../record/index.ts';
 import type { RegisteredTool, ToolOutcome } from '../../tools/index.ts';
 import type { ToolPorts } from '../turn-ports.ts';
-import { callEntry, entryFailed } from './call-entry.ts';
+import { announcedCall, callEntry, entryFailed } from './call-entry.ts';
 
 /** The answer to a call as the conversation has it. */
 export const resultPart = ({ toolCallId, toolName }: ModelToolCall, outcome: ToolOutcome): ToolResultPart => {
@@ -42,6 +42,7 @@ const announceSettled = (
   ports: ToolPorts,
   { toolCallId, toolName }: ModelToolCall,
   outcome: ToolOutcome,
+  unannounced: Readonly<Record<string, unknown>>,
 ): void => {
   const durationMs = outcome.durationMs === null ? null : Math.round(outcome.durationMs);
   if (outcome.truncation !== null)
@@ -70,6 +71,7 @@ const announceSettled = (
     durationMs,
     timedOut: outcome.status === 'timed_out',
     authorizationDenied: outcome.status === 'denied',
+    ...unannounced,
   });
 };
 
@@ -105,7 +107,9 @@ export const recordSettled = (
   entry: ToolCallEntry | 'toolRefused' | 'toolAnswered',
 ): void => {
   const { journal } = ports;
-  announceSettled(run, ports, open.call, outcome);
+  // A call that was never made has no `tool.invoking`: its end says what it would have been.
+  const unannounced = typeof entry === 'string' ? announcedCall(ports, tool, outcome.arguments) : {};
+  announceSettled(run, ports, open.call, outcome, unannounced);
   const settlement = settlementOf(run, ports, outcome);
   const statements =
     typeof entry !== 'string'

@@ -191,7 +191,7 @@ export const runCall = async (
     return { outcome, waiting };
   }
   // The process gave the call up, not the run: what became of it outside is unknown, and whoever goes on decides.
-  if (outcome.status === 'canceled' && run.steps !== null && run.stopReason?.kind !== 'cancel')
+  if (outcome.status === 'canceled' && run.steps?.continues === true && run.stopReason?.kind !== 'cancel')
     return { outcome, waiting };
   recordSettled(run, ports, open, tool, outcome, entry ?? 'toolRefused');
   const block = guard?.block ?? null;

@@ -1,3 +1,4 @@
+import { parseForeignJson } from '../../../core/documents/foreign-json.ts';
 import type { ActiveRun } from '../../active-run.ts';
 import type { CompiledBinding } from '../../compiled-agent.ts';
 import { documentText } from '../../context/index.ts';
@@ -26,7 +27,7 @@ const form =
 
 /** The object between the first and the last brace: models like to wrap it in a sentence or a code fence. */
 const verdictOf = (text: string): LoopVerdict => {
-  const verdict: unknown = JSON.parse(text.slice(text.indexOf('{'), text.lastIndexOf('}') + 1));
+  const verdict = parseForeignJson(text.slice(text.indexOf('{'), text.lastIndexOf('}') + 1));
   if (typeof verdict !== 'object' || verdict === null || !('met' in verdict) || typeof verdict.met !== 'boolean')
     throw new Error('The judge did not say whether the criteria are met.');
   const feedback = 'feedback' in verdict && typeof verdict.feedback === 'string' ? verdict.feedback : '';

@@ -20,7 +20,7 @@ export const addCallUsage = (
   const prices = ports.prices.pricesOf(target.provider.name, target.model, target.catalog);
   const cost = costOf(usage, prices);
   ports.metrics.used(run, target, usage, cost, ports.prices.currency);
-  run.addUsage(usage, cost);
+  run.addUsage(target, usage, cost);
   run.budget.settle(usage, cost);
 };
 

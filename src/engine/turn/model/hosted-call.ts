@@ -61,8 +61,11 @@ export const hostedResultPart = (
   return { type: 'HostedResult', toolCallId, toolName, result, isError, ...metadataOf(part) };
 };
 
-/** Without searches that the answer ended in the midst of: providers refuse a call without its result. */
-export const completeHostedCalls = (contents: readonly ContentPart[]): ContentPart[] => {
+/** Searches that the answer ended in the midst of, and everything else that came with its text. */
+export const splitHostedCalls = (
+  contents: readonly ContentPart[],
+): { complete: ContentPart[]; open: ContentPart[] } => {
   const ended = new Set(contents.flatMap((part) => (part.type === 'HostedResult' ? [part.toolCallId] : [])));
-  return contents.filter((part) => part.type !== 'HostedCall' || ended.has(part.toolCallId));
+  const isOpen = (part: ContentPart): boolean => part.type === 'HostedCall' && !ended.has(part.toolCallId);
+  return { complete: contents.filter((part) => !isOpen(part)), open: contents.filter(isOpen) };
 };

@@ -56,7 +56,7 @@ const take = (
       const metadata = part.providerMetadata as ProviderMetadata | undefined;
       // Reasoning goes back to a provider only where it wants it back, which it shows by signing it.
       if (metadata !== undefined)
-        into.contents.push({ type: 'Reasoning', text: reasoning.text, providerMetadata: metadata });
+        into.contents.push({ type: 'Reasoning', text: part.text ?? reasoning.text, providerMetadata: metadata });
       reasoning.text = '';
       return;
     }
@@ -126,8 +126,11 @@ const callTarget = async (
       else for (const part of await opened.provider.generate(sent)) taken(part);
       return into.finish;
     });
-    // An answer that a quota has cut short, or kept from searching, is no answer to an equal call.
-    isWhole = allowed.webSearch === call.webSearch && !(isCut && into.finish?.finishReason === 'Length');
+    // An answer that a quota has cut short or kept from searching, or that is paused, is no answer to an equal call.
+    isWhole =
+      allowed.webSearch === call.webSearch &&
+      !(isCut && into.finish?.finishReason === 'Length') &&
+      into.finish?.isPaused !== true;
     return into.finish;
   });
   if (cacheable !== null && isWhole) into.keep = () => cacheable.keep(parts);

@@ -4,7 +4,7 @@ import type { ActiveRun } from '../../active-run.ts';
 import type { ContentPart, ProviderMetadata } from '../../context/index.ts';
 import type { ModelPorts } from '../turn-ports.ts';
 import { addCallUsage, announceUsage } from './call-usage.ts';
-import { completeHostedCalls } from './hosted-call.ts';
+import { splitHostedCalls } from './hosted-call.ts';
 import { guardedMessage, type HeldPart } from './message-guard.ts';
 import { callWithFallbacks } from './model-answer.ts';
 import { meantCall, promptAsMade } from './withheld-tools.ts';
@@ -56,14 +56,11 @@ const asContent = (part: HeldPart): ContentPart[] =>
   part.type === 'hosted-call' || part.type === 'hosted-result' ? [] : [part];
 
 /** What the history keeps of the answer. */
-const contentsOf = ({
-  text,
-  contents,
-  toolCalls,
-  keptInputs,
-}: Omit<ModelTurn, 'messageId' | 'finish'>): ContentPart[] => {
-  const parts = completeHostedCalls(contents);
+const contentsOf = ({ text, contents, toolCalls, keptInputs, finish }: Omit<ModelTurn, 'messageId'>): ContentPart[] => {
+  const { complete: parts, open } = splitHostedCalls(contents);
   if (text !== '') parts.push({ type: 'Text', text });
+  // Of an answer that goes on, they come last, as they were made. Elsewhere nothing comes of them any more.
+  if (finish.isPaused === true || toolCalls.length > 0) parts.push(...open);
   for (const [index, call] of toolCalls.entries())
     parts.push({
       type: 'ToolCall',
@@ -122,8 +119,9 @@ export const modelTurn = async (
     text: message.text,
     finishReason,
     ...(answer.fromCache ? { fromCache: true } : {}),
+    ...(finish.isPaused === true ? { paused: true } : {}),
   });
   announceUsage(run, ports);
   run.partialText = '';
-  return { ...message, messageId, contents: contentsOf(message), finish };
+  return { ...message, messageId, contents: contentsOf({ ...message, finish }), finish };
 };

@@ -1,7 +1,9 @@
+import type { Logger } from '../../../core/logger.ts';
 import type { Statement } from '../../../db/statement.ts';
 import {
   encodePack,
   type LoggedEvent,
+  logRunEnd,
   type RunJournal,
   type RunListeners,
   toFrame,
@@ -16,6 +18,7 @@ interface DroppedRunDeps {
   readonly flows: Pick<FlowStore, 'dropped'>;
   readonly ends: Pick<PublishedRunEnds, 'current' | 'closingDetached' | 'closedDetached'>;
   readonly listeners: RunListeners | null;
+  readonly log: Pick<Logger, 'info'>;
   readonly maxAttempts: number;
 }
 
@@ -28,7 +31,7 @@ export interface DroppedRun {
 }
 
 export const createDroppedRuns =
-  ({ journal, flows, ends, listeners, maxAttempts }: DroppedRunDeps) =>
+  ({ journal, flows, ends, listeners, log, maxAttempts }: DroppedRunDeps) =>
   async (queued: QueuedRun, { cause, failure }: Drop): Promise<DroppedRun> => {
     const { runId, tenantId, agentName, handlerKey, lane, now, payload } = queued;
     const error = storedError(failure);
@@ -78,6 +81,8 @@ export const createDroppedRuns =
       stored() {
         ends.closedDetached(told);
         const { userId } = run;
+        const spent = { durationMs: 0, inputTokens: null, outputTokens: null, cost: null };
+        logRunEnd(log, { runId, tenantId, agent: agentName, status: 'Canceled', ...spent, error });
         listeners?.heard({ tenantId, agentName, runId, rootRunId: runId, sessionId, userId }, [toFrame(runId, last)]);
       },
     };

@@ -13,6 +13,7 @@ export type {
 } from './launch-request.ts';
 export { type Preflight, preflightCheck } from './preflight.ts';
 export {
+  approvalResumeKey,
   type ContinuationPayload,
   continuationKey,
   isQueuedRun,

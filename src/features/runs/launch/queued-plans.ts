@@ -12,6 +12,7 @@ import { notContinued, resumedAttempt, storedResume, type TurnStore } from '../r
 import type { FoundRun, LoggedRun, RunStore } from '../runs.store.ts';
 import { assertSameAgent, currentAgent, currentAttachments, currentParameters } from './accepted-run.ts';
 import {
+  approvalResumeKey,
   attributionIn,
   type ContinuationPayload,
   continuationKey,
@@ -32,6 +33,7 @@ const jobOf = ({ jobs, storeClock }: Pick<QueuedPlanDeps, 'jobs' | 'storeClock'>
   heldLate: jobs.heldOrEnded(job),
   begun: { ...jobs.begun(job), isFence: true },
   completed: () => ({ ...jobs.completed(job, storeClock.now()), isFence: true }),
+  ...(job.handlerKey === approvalResumeKey && { continuesApproval: true as const }),
 });
 
 export interface QueuedPlanDeps {

@@ -13,7 +13,7 @@ import type { QueuedPlaces } from '../../sessions/index.ts';
 /** A run that was accepted over the API. */
 export const agentRunKey = 'acp.agent-run';
 /** The run that goes on once the calls of another were decided. */
-const approvalResumeKey = 'acp.approval-resume';
+export const approvalResumeKey = 'acp.approval-resume';
 /** The run that goes on with the turn of one whose process is gone; it has no row before it starts. */
 export const continuationKey = 'acp.run-continuation';
 /** Keys of the jobs whose handlers execute runs. */

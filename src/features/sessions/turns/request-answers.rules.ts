@@ -26,14 +26,19 @@ const byId = (rows: readonly SessionRequestRow[], kind: string, id: string): Ses
   return same.find(isOpen) ?? same[0];
 };
 
-const checkDecisions = (rows: readonly SessionRequestRow[], decisions: readonly ToolApprovalDecision[]): void => {
+const checkDecisions = (
+  rows: readonly SessionRequestRow[],
+  decisions: readonly ToolApprovalDecision[],
+  settled: ReadonlyMap<string, string>,
+): void => {
   for (const [index, { requestId }] of decisions.entries()) {
     const row = byId(rows, 'Approval', requestId);
     const path = `approvals[${index}].requestId`;
     if (row === undefined) throw refuse('approval-unknown', `The request "${requestId}" is not known.`, path);
-    if (!isOpen(row)) throw refuse('approval-already-decided', `The request "${requestId}" is answered.`, path);
-    // A pending one was refused before.
-    if (row.channel === 'Mailbox') throw refuse('approval-expired', `The request "${requestId}" has expired.`, path);
+    if (settled.get(requestId) === 'Expired')
+      throw refuse('approval-expired', `The request "${requestId}" has expired.`, path);
+    if (!isOpen(row) || settled.has(requestId))
+      throw refuse('approval-already-decided', `The request "${requestId}" is answered.`, path);
   }
   const answeredIds = new Set(decisions.map(({ requestId }) => requestId));
   const missing = rows.find((row) => isOpen(row) && row.kind === 'Approval' && !answeredIds.has(row.id));
@@ -59,11 +64,12 @@ const checkResults = (
     throw refuse('tool-results-missing', `The call "${missing.id}" is not answered.`, 'toolResults');
 };
 
-/** Refuses answers that fit no open request, and lists that leave one out. */
+/** Refuses answers that fit no open request, and lists that leave one out. `settled`: as of `Mailbox.settled`. */
 export const checkAnswers = (
   rows: readonly SessionRequestRow[],
   { approvals: decisions, toolResults }: Answers,
+  settled: ReadonlyMap<string, string>,
 ): void => {
-  if ((decisions?.length ?? 0) > 0) checkDecisions(rows, decisions ?? []);
+  if ((decisions?.length ?? 0) > 0) checkDecisions(rows, decisions ?? [], settled);
   else if ((toolResults?.length ?? 0) > 0) checkResults(rows, toolResults ?? []);
 };

@@ -6,6 +6,9 @@ export const busyError = (sessionId: string): AcpError =>
 
 /** What a refusal of the session means to a run that was accepted already. That the store is away is none. */
 export const failAsConflict = (error: unknown): never => {
+  // What the turn leaves undecided could not be stored with its entry: the run waits as for the rest of the store.
+  if (error instanceof AcpError && error.code === 'audit-unavailable')
+    throw new AcpError('store-unavailable', error.message, { cause: error, details: error.details });
   if (!(error instanceof AcpError) || error.code === 'store-unavailable') throw error;
   throw new RunFailure('Infrastructure', 'session_conflict', error.message, { cause: error });
 };

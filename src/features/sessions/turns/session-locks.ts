@@ -5,6 +5,7 @@ import type { BatchedWrites } from '../../../db/batched-writes.ts';
 import { ConditionFailedError, type Statement } from '../../../db/statement.ts';
 import type { Storage } from '../../../db/storage.ts';
 import type { SessionRow } from '../../../db/tables/sessions.ts';
+import type { ChatMessage } from '../../../engine/context/index.ts';
 import type { SessionTurn } from '../../../engine/record/index.ts';
 import type { SessionStore } from '../sessions.store.ts';
 import type { SessionAccess } from './session-access.ts';
@@ -17,8 +18,16 @@ export interface SessionLockDeps {
   readonly batch: Pick<BatchedWrites, 'write'>;
   readonly store: SessionStore;
   readonly access: SessionAccess;
+  /** What is stored of the turn of a run whose process is gone. Absent: nothing ever is. */
+  readonly lostTurn?: (tenantId: string, runId: string) => Promise<LostTurn>;
   readonly clock: Clock;
   readonly newId: () => string;
+}
+
+/** The turn of a lost run, and what is written with it. */
+export interface LostTurn {
+  readonly messages: readonly ChatMessage[];
+  readonly statements: readonly Statement[];
 }
 
 /** A run that comes to a session, and who asked for it. */
@@ -96,6 +105,14 @@ export const createSessionLocks = (deps: SessionLockDeps, writes: LockWrites) =>
   /** Left behind in its first turn: as if it were not there. */
   const isVacant = (row: SessionRow): boolean => writes.reopen !== null && row.version === 0 && !isLocked(row);
 
+  /** The writes that keep the turn of the run which left the session behind, once `runId` has it. */
+  const lostTurnOf = async (row: SessionRow, runId: string): Promise<readonly Statement[]> => {
+    const { active_run_id: lostRunId, tenant_id: tenantId } = row;
+    if (deps.lostTurn === undefined || lostRunId === null || lostRunId === runId || isLocked(row)) return [];
+    const { messages, statements } = await deps.lostTurn(tenantId, lostRunId);
+    return messages.length === 0 ? [] : [...store.keepLostTurn(row, runId, lostRunId, messages, now()), ...statements];
+  };
+
   /** `asking`: called before the first write that may take the row. */
   const lockRow = async (taker: Taker, asking: () => void): Promise<SessionRow> => {
     const { tenantId, sessionId, agentName, caller } = taker;
@@ -106,7 +123,8 @@ export const createSessionLocks = (deps: SessionLockDeps, writes: LockWrites) =>
       await batch.write(writes.open(session));
       return session;
     }
-    if (writes.reopen !== null && isVacant(row)) {
+    const lost = await lostTurnOf(row, taker.runId);
+    if (writes.reopen !== null && isVacant(row) && lost.length === 0) {
       const session = opened(taker);
       asking();
       await batch.write(writes.reopen(session));
@@ -117,7 +135,8 @@ export const createSessionLocks = (deps: SessionLockDeps, writes: LockWrites) =>
     access.assertMayRun(caller, sessionId, row.owner_id);
     assertSameDoor(caller, row);
     asking();
-    await batch.write(writes.lock(taker, now(), now() + lockMs));
+    // In one unit: whoever takes the session of a dead run keeps its turn, and nobody else can.
+    await batch.write([...writes.lock(taker, now(), now() + lockMs), ...lost]);
     // What is read after the lock was taken is what the turn goes on from.
     return (await store.get(tenantId, sessionId)) ?? row;
   };

@@ -1,6 +1,6 @@
 import { AcpError } from '../../../contract/errors.ts';
 import type { ToolApprovalDecision } from '../../../contract/tool-approval.ts';
-import type { CallContext } from '../../../core/context.ts';
+import type { CallContext, Principal } from '../../../core/context.ts';
 import { isoTime } from '../../../core/iso-time.ts';
 import { ConditionFailedError } from '../../../db/statement.ts';
 import type { SessionRequestRow } from '../../../db/tables/approvals.ts';
@@ -29,7 +29,15 @@ export interface AnsweringRun {
   readonly session: SessionTurn;
 }
 
-/** What became by now of the calls that a queued run had put to the mailbox. */
+/** The run whose message comes instead of decisions, and its session. */
+export interface OvertakingRun {
+  readonly tenantId: string;
+  readonly sessionId: string;
+  readonly runId: string;
+  readonly principal: Pick<Principal, 'actor'>;
+}
+
+/** What became by now of the calls that a paused run had put to the mailbox. */
 export interface DecidedPause {
   readonly tenantId: string;
   readonly runId: string;
@@ -52,6 +60,13 @@ export interface Mailbox {
    */
   blockedUntil(tenantId: string, sessionId: string): Promise<number | null>;
   decided(sourceRunId: string): Promise<DecidedPause | undefined>;
+  /** Which of these requests do not wait any more, by their ids: Approved, Rejected or Expired. */
+  settled(requests: readonly SessionRequestRow[]): Promise<ReadonlyMap<string, string>>;
+  /**
+   * Rejects what still waits of a session whose next turn is a plain message, and voids its requests, in one unit; fails
+   * with ConditionFailedError when a decision came first.
+   */
+  overtake(run: OvertakingRun, open: readonly SessionRequestRow[]): Promise<void>;
   /** Stores decisions that come with a run, in one unit; fails with ConditionFailedError when another came first. */
   decide(
     run: AnsweringRun,
@@ -67,6 +82,9 @@ export interface SessionPauseDeps {
   readonly now: () => number;
   readonly newId: () => string;
 }
+
+// Every failed try means that another change of the same calls was stored, and the next one meets what came of it.
+const maxTries = 10;
 
 const pendingError = (sessionId: string): AcpError =>
   new AcpError('approval-pending', `Session "${sessionId}" waits for a decision in the mailbox.`);
@@ -90,28 +108,51 @@ export const createSessionPauses = (deps: SessionPauseDeps) => {
   const { requests, mailbox, ends, now, newId } = deps;
 
   const refuseWhilePending = async (tenantId: string, sessionId: string, rows: readonly SessionRequestRow[]) => {
-    if (!rows.some((row) => isOpen(row) && row.channel === 'Mailbox')) return;
+    if (!rows.some((row) => isOpen(row) && row.kind === 'Approval')) return;
     if ((await mailbox.blockedUntil(tenantId, sessionId)) !== null) throw pendingError(sessionId);
+  };
+
+  /** Refuses any turn while the mailbox has a say in the session, and answers that fit no open request. */
+  const check = async (
+    tenantId: string,
+    sessionId: string,
+    answers: Answers,
+  ): Promise<readonly SessionRequestRow[]> => {
+    const rows = await requests.list(tenantId, sessionId);
+    await refuseWhilePending(tenantId, sessionId, rows);
+    const named = new Set((answers.approvals ?? []).map(({ requestId }) => requestId));
+    const decided = rows.filter((row) => row.kind === 'Approval' && named.has(row.id));
+    checkAnswers(rows, answers, decided.length === 0 ? new Map() : await mailbox.settled(decided));
+    return rows;
   };
 
   /**
    * As `begin` for a plain message of a run that waited in line. Calls whose answers a failed run had taken are answered
    * with what is known of them; null when there are none. Throws `approval-pending`.
    */
-  const overtake = async (tenantId: string, session: SessionTurn): Promise<TurnResume | null> => {
+  const overtake = async (run: Omit<OvertakingRun, 'sessionId'>, session: SessionTurn): Promise<TurnResume | null> => {
     // The history tells without a query whether anything can wait.
     if (openCallsOf(session.history).length === 0) return null;
-    const rows = await requests.list(tenantId, session.sessionId);
-    await refuseWhilePending(tenantId, session.sessionId, rows);
-    if (rows.some(isOpen)) {
-      await requests.voidOpen(tenantId, session.sessionId);
-      ends.ended(tenantId, session.sessionId);
-      return null;
+    const { tenantId } = run;
+    const { sessionId } = session;
+    for (let tries = 1; ; tries += 1) {
+      const rows = await check(tenantId, sessionId, {});
+      const open = rows.filter(isOpen);
+      if (open.length === 0) {
+        const answered = lostRequests(session.history, rows);
+        if (answered.length === 0) return null;
+        const made = await requests.made(answered);
+        return { messages: [], calls: lostCalls(session.history, answered, made), earlier: null };
+      }
+      try {
+        await mailbox.overtake({ ...run, sessionId }, open);
+        ends.ended(tenantId, sessionId);
+        return null;
+      } catch (error) {
+        // A decision in the mailbox came first: the session waits for the others, or for the run that goes on.
+        if (!(error instanceof ConditionFailedError) || tries === maxTries) throw error;
+      }
     }
-    const answered = lostRequests(session.history, rows);
-    if (answered.length === 0) return null;
-    const made = await requests.made(answered);
-    return { messages: [], calls: lostCalls(session.history, answered, made), earlier: null };
   };
 
   const takeResults = async (
@@ -144,21 +185,18 @@ export const createSessionPauses = (deps: SessionPauseDeps) => {
     unwatch: ends.unwatch,
     /** Called when the continuation of a paused run was closed before it began. */
     ended: ends.ended,
-    /** Refuses answers that fit no open request, and any turn while the mailbox has some; before any row. */
+    /** As `Mailbox.blockedUntil` and `checkAnswers` say; before any row. */
     async check(tenantId: string, sessionId: string, answers: Answers): Promise<void> {
-      const rows = await requests.list(tenantId, sessionId);
-      await refuseWhilePending(tenantId, sessionId, rows);
-      checkAnswers(rows, answers);
+      await check(tenantId, sessionId, answers);
     },
 
     /** Uses the answers up, with their entries and rules, or voids what waits when a plain message overtakes it. The session is locked. */
     async begin(run: AnsweringRun, answers: Answers): Promise<Continued> {
-      const { tenantId } = run.context;
-      const { session } = run;
-      if (!hasAnswers(answers)) return { resume: await overtake(tenantId, session), continuedFromRunId: null };
-      const rows = await requests.list(tenantId, session.sessionId);
-      checkAnswers(rows, answers);
-      const open = rows.filter(isOpen);
+      const { context, runId, session } = run;
+      const { tenantId, principal } = context;
+      if (!hasAnswers(answers))
+        return { resume: await overtake({ tenantId, runId, principal }, session), continuedFromRunId: null };
+      const open = (await check(tenantId, session.sessionId, answers)).filter(isOpen);
       const decisions = answers.approvals ?? [];
       try {
         const resume =
@@ -168,6 +206,8 @@ export const createSessionPauses = (deps: SessionPauseDeps) => {
         return { resume, continuedFromRunId: open[0]?.run_id ?? null };
       } catch (error) {
         if (!(error instanceof ConditionFailedError)) throw error;
+        // What came first tells how to refuse: a decision in the mailbox, or the end of the time for it.
+        await check(tenantId, session.sessionId, answers);
         const code = decisions.length > 0 ? 'approval-already-decided' : 'tool-call-answered';
         throw new AcpError(code, 'Another request has answered it in the same moment.', { cause: error });
       }

@@ -56,6 +56,9 @@ export interface SessionPlaceDeps {
 // How long Interrupt and Rollback wait for the run that they cancel.
 const stopWaitMs = 10_000;
 
+/** Codes of what is over by itself: a queued run waits for it in line. */
+const comesBackAfter: ReadonlySet<string> = new Set(['store-unavailable', 'audit-unavailable']);
+
 const closedMeanwhile = new Error('The run was closed while it waited.');
 
 /** How runs come to their sessions, and how they leave them: the whole protocol, as those see it who start runs. */
@@ -150,11 +153,11 @@ export const createSessionPlaces = ({ batch, turns, pauses, clock, busy }: Sessi
     try {
       if (resume !== null) return { session, resume };
       if (resumes !== null) return { session, resume: await pauses.resume(resumes, session) };
-      return { session, resume: await pauses.overtake(run.tenantId, session) };
+      return { session, resume: await pauses.overtake(run, session) };
     } catch (error) {
       const isPending = error instanceof AcpError && error.code === 'approval-pending';
       // A run that waits for the store comes back, too.
-      const comesBack = isPending || (error instanceof AcpError && error.code === 'store-unavailable');
+      const comesBack = isPending || (error instanceof AcpError && comesBackAfter.has(error.code));
       await free(session, comesBack ? 'stepBack' : 'release');
       return isPending ? null : failAsConflict(error);
     }

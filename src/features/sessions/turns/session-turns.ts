@@ -1,10 +1,13 @@
 import type { Principal } from '../../../core/context.ts';
 import type { SessionTurn } from '../../../engine/record/index.ts';
 
-/** A lock that no one renews is free after this: a crashed instance must not hold a session for long. */
-export const lockMs = 60_000;
+/**
+ * A lock that no process renews is free after this. Other processes look each second, so that what a crashed process
+ * held is free within 15 s.
+ */
+export const lockMs = 14_000;
 // Three chances to renew before a lock lapses.
-export const renewEveryMs = 20_000;
+export const renewEveryMs = 4000;
 /** Runs that may wait for one session. */
 export const maxWaiting = 16;
 

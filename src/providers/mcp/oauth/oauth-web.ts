@@ -1,4 +1,5 @@
 import { isRecord } from '../../../contract/record.ts';
+import { parseForeignJson } from '../../../core/documents/foreign-json.ts';
 import type { OutboundHttp, OutboundResponse } from '../../http/outbound.ts';
 import { OutboundError } from '../../http/outbound-error.ts';
 import { OAuthFailure, type OAuthStep } from './oauth-failure.ts';
@@ -38,7 +39,7 @@ const maxDocumentBytes = 262_144;
 
 const objectOf = ({ body }: OutboundResponse): JsonObject | null => {
   try {
-    const value: unknown = JSON.parse(Buffer.from(body).toString('utf8'));
+    const value = parseForeignJson(body);
     return isRecord(value) ? value : null;
   } catch {
     // What is no JSON says nothing.

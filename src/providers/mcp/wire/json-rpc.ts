@@ -1,4 +1,5 @@
 import { isRecord } from '../../../contract/record.ts';
+import { parseForeignJson } from '../../../core/documents/foreign-json.ts';
 
 export type RpcId = string | number;
 
@@ -56,12 +57,12 @@ const readMessage = (value: unknown): RpcMessage | null => {
   return isId(id) && isRecord(result) ? { kind: 'result', id, result } : null;
 };
 
-/** The same of a text; null also for what is no JSON. */
+/** The same of a text; null also for what is no JSON, nests too deep or holds too much. */
 export const parseMessage = (text: string): RpcMessage | null => {
   try {
-    return readMessage(JSON.parse(text));
+    return readMessage(parseForeignJson(text));
   } catch {
-    // Half a message and a page of a proxy are the same to whoever waits for an answer.
+    // Half a message, a page of a proxy and a heap of brackets are the same to whoever waits for an answer.
     return null;
   }
 };

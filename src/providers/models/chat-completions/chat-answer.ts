@@ -1,9 +1,21 @@
+import { createParser } from 'eventsource-parser';
+import {
+  ForeignJsonError,
+  foreignEventLimits,
+  foreignJsonLimits,
+  parseForeignJson,
+} from '../../../core/documents/foreign-json.ts';
+import type { JsonLimits } from '../../../core/documents/json-shape.ts';
 import { eventFailure, MalformedAnswerError, unfinished, wireFailure } from '../call-failure.ts';
 import type { CallScope } from '../call-scope.ts';
+import { finishMeaning, type GoodEnd } from '../finish-reasons.ts';
 import { finishPart } from '../library-parts.ts';
-import type { ModelFinishReason, ModelPart } from '../model-provider.ts';
-import { chatUsage } from '../model-usage.ts';
+import type { ModelPart } from '../model-provider.ts';
+import { chatUsage, laterUsage, usageIn } from '../model-usage.ts';
+import { chatNamespace } from '../surfaces/openai.surface.ts';
+import type { Surface } from '../surfaces/surface.ts';
 import { type Source, searchParts } from '../web-search-parts.ts';
+import { ChatReasoning } from './chat-reasoning.ts';
 import { ToolCallAssembly, type ToolCallDelta } from './tool-call-assembly.ts';
 
 /** A `chat.completion.chunk`, or the `chat.completion` that an answer is when it comes at once. */
@@ -11,6 +23,7 @@ export interface ChatBody {
   readonly model?: unknown;
   readonly choices?: unknown;
   readonly usage?: unknown;
+  readonly x_groq?: unknown;
   readonly error?: unknown;
 }
 
@@ -28,6 +41,7 @@ interface ChatText {
   readonly refusal?: unknown;
   readonly reasoning_content?: unknown;
   readonly reasoning?: unknown;
+  readonly reasoning_details?: unknown;
   readonly tool_calls?: readonly ToolCallDelta[] | null;
   readonly annotations?: unknown;
 }
@@ -35,6 +49,9 @@ interface ChatText {
 interface Annotation {
   readonly url_citation?: { readonly url?: unknown; readonly title?: unknown } | null;
 }
+
+/** How the endpoint speaks. */
+export type ChatDialect = Pick<Surface, 'kind' | 'finishReasons' | 'reasoningReplay'>;
 
 export interface ChatAnswerSink {
   push(part: ModelPart): void;
@@ -47,8 +64,11 @@ export class ChatAnswer {
   readonly #scope: CallScope;
   readonly #out: ChatAnswerSink;
   readonly #tools: ToolCallAssembly;
+  readonly #dialect: ChatDialect;
+  readonly #returned = new ChatReasoning();
   #isOver = false;
   #hasChoice = false;
+  #hasDeltas = false;
   #reasoning = false;
   #hasText = false;
   #refused = false;
@@ -57,15 +77,11 @@ export class ChatAnswer {
   #model: string | null = null;
   #sources: Source[] | null = null;
 
-  constructor(scope: CallScope, out: ChatAnswerSink, namespace: string) {
+  constructor(scope: CallScope, out: ChatAnswerSink, dialect: ChatDialect) {
     this.#scope = scope;
     this.#out = out;
-    this.#tools = new ToolCallAssembly(namespace);
-  }
-
-  /** Whether a choice came, with whatever it holds. */
-  get hasChoice(): boolean {
-    return this.#hasChoice;
+    this.#dialect = dialect;
+    this.#tools = new ToolCallAssembly(chatNamespace(dialect));
   }
 
   /** Whether it is complete or has failed; what comes after that is not looked at. */
@@ -83,18 +99,52 @@ export class ChatAnswer {
     this.fail(wireFailure(this.#scope.provider, { kind: 'too-large', cause: undefined }));
   }
 
-  /** `what` names the text in the failure of one that holds no JSON object. */
-  read(text: string, what: string): void {
+  /** The answer as one document. True: it is complete. */
+  readDocument(text: string): boolean {
+    this.read(text, 'The answer', foreignJsonLimits);
+    if (this.#isOver) return false;
+    // Of a stream this means that it broke off; a whole body is just none of these answers.
+    if (!this.#hasChoice) this.fail(new MalformedAnswerError('The answer has no choice'));
+    return this.complete(false);
+  }
+
+  /** The answer as the events of a stream that has ended. True: it is complete. */
+  readEvents(text: string): boolean {
+    let saidDone = false;
+    const events = createParser({
+      onEvent: ({ data }) => {
+        if (data === '[DONE]') saidDone = true;
+        else if (!saidDone) this.read(data, 'An event', foreignEventLimits);
+      },
+    });
+    events.feed(`${text}\n\n`);
+    return this.complete(saidDone);
+  }
+
+  /** `what` names the text in the failure of one that holds no JSON object; `limits`: what it may hold. */
+  read(text: string, what: string, limits: JsonLimits): void {
     if (this.#isOver) return;
     let body: ChatBody | null;
     try {
-      body = JSON.parse(text);
+      body = parseForeignJson(text, limits) as ChatBody | null;
     } catch (error) {
+      if (error instanceof ForeignJsonError) {
+        this.fail(wireFailure(this.#scope.provider, { kind: 'too-large', cause: error }));
+        return;
+      }
       this.fail(new MalformedAnswerError(`${what} is not JSON`, { cause: error }));
       return;
     }
-    if (typeof body === 'object' && body !== null) this.#take(body);
+    if (typeof body === 'object' && body !== null) this.#taken(body);
     else this.fail(new MalformedAnswerError(`${what} is not a JSON object`));
+  }
+
+  #taken(body: ChatBody): void {
+    try {
+      this.#take(body);
+    } catch (error) {
+      this.fail(error);
+    }
   }
 
   #take(body: ChatBody): void {
@@ -103,20 +153,29 @@ export class ChatAnswer {
       return;
     }
     if (this.#model === null && typeof body.model === 'string' && body.model !== '') this.#model = body.model;
-    if (body.usage !== undefined && body.usage !== null) this.#usage = body.usage;
     // The service asks for one choice; of a server that sends more the first is the answer.
     const choice = Array.isArray(body.choices) ? (body.choices[0] as ChatChoice | null | undefined) : undefined;
+    const usage = usageIn(body, choice);
+    if (usage !== null) this.#usage = laterUsage(this.#usage, usage);
     if (choice === undefined || choice === null || (typeof choice.index === 'number' && choice.index !== 0)) return;
     this.#hasChoice = true;
-    if (typeof choice.finish_reason === 'string') this.#finishReason = choice.finish_reason;
+    const reason = choice.finish_reason;
+    // Some servers write an empty text, or the word, where others write null.
+    if (typeof reason === 'string' && reason !== '' && reason !== 'null') this.#finishReason = reason;
+    const isWhole = (choice.delta ?? null) === null;
     const text = choice.delta ?? choice.message;
-    if (text !== undefined && text !== null) this.#add(text, text === choice.message);
+    if (text === undefined || text === null) return;
+    // A stream may end with the whole message, which says all of it once more.
+    if (!isWhole || !this.#hasDeltas) this.#add(text, isWhole);
+    else if (Array.isArray(text.tool_calls)) this.#addCalls(text.tool_calls, true);
+    this.#hasDeltas ||= !isWhole;
   }
 
   #add(added: ChatText, isWhole: boolean): void {
     const content = added.content;
     const reasoning = added.reasoning_content ?? added.reasoning;
     if (typeof reasoning === 'string') this.#reason(reasoning);
+    if (this.#returnsReasoning) this.#fits(this.#returned.add(added));
     if (typeof content === 'string') this.#say(content);
     else if (Array.isArray(content)) this.#contentParts(content);
     if (typeof added.refusal === 'string' && added.refusal !== '') {
@@ -124,13 +183,19 @@ export class ChatAnswer {
       this.#say(added.refusal);
     }
     if (Array.isArray(added.annotations)) this.#cite(added.annotations);
-    if (Array.isArray(added.tool_calls)) {
-      this.#endReasoning();
-      for (const [index, call] of (added.tool_calls as readonly ToolCallDelta[]).entries()) {
-        // In a whole answer each entry is a call of its own, whatever it leaves out.
-        if (!this.#fits(this.#tools.add(isWhole ? { ...call, index } : call))) return;
-      }
+    if (Array.isArray(added.tool_calls)) this.#addCalls(added.tool_calls, isWhole);
+  }
+
+  #addCalls(calls: readonly ToolCallDelta[], isWhole: boolean): void {
+    for (const [index, call] of calls.entries()) {
+      // In a whole answer each entry is a call of its own, whatever it leaves out.
+      if (!this.#fits(this.#tools.add(isWhole ? { ...call, index } : call))) return;
     }
+  }
+
+  get #returnsReasoning(): boolean {
+    const { reasoningReplay } = this.#dialect;
+    return reasoningReplay !== undefined && reasoningReplay !== 'None';
   }
 
   /** Pages that the answer rests on, of models that search by themselves. */
@@ -183,25 +248,27 @@ export class ChatAnswer {
     }
   }
 
-  /** Nothing more will be read. True: the answer is complete and its last part was pushed; false: it has failed. */
-  complete(): boolean {
+  /**
+   * Nothing more will be read. True: the answer is complete and its last part was pushed; false: it has failed.
+   * `saidDone`: the server has said that it is complete.
+   */
+  complete(saidDone: boolean): boolean {
     if (this.#isOver) return false;
-    if (this.#finishReason === null) {
-      this.fail(unfinished(this.#scope.provider));
-      return false;
-    }
     try {
-      this.#endReasoning();
+      const reason = this.#meaning(saidDone);
       const calls = this.#tools.complete();
       const last = finishPart({
         provider: this.#scope.provider,
-        reason: this.#wireFinish(this.#finishReason),
+        reason,
         usage: chatUsage(this.#usage),
         raw: this.#usage,
         responseModel: this.#model,
         hasToolCalls: calls.length > 0,
         hasOutput: this.#hasText || calls.length > 0,
       });
+      const returned = this.#returned.part(this.#dialect, this.#scope.provider, calls.length > 0);
+      if (returned === null) this.#endReasoning();
+      else this.#out.push(returned);
       for (const call of calls) this.#out.push(call);
       if (this.#sources !== null) for (const part of searchParts([], this.#sources)) this.#out.push(part);
       this.#out.push(last);
@@ -213,17 +280,14 @@ export class ChatAnswer {
     return true;
   }
 
-  #wireFinish(wire: string): ModelFinishReason {
-    switch (wire) {
-      case 'length':
-        return 'Length';
-      case 'tool_calls':
-      case 'function_call':
-        return 'ToolCalls';
-      case 'content_filter':
-        return 'ContentFilter';
-      default:
-        return this.#refused ? 'ContentFilter' : 'Stop';
+  #meaning(saidDone: boolean): GoodEnd {
+    if (this.#finishReason === null) {
+      // Only what is complete in itself: half a call is none, whatever the server says.
+      const isComplete = this.#tools.isEmpty ? this.#hasText : this.#tools.isComplete;
+      if (!saidDone || !isComplete) throw unfinished(this.#scope.provider);
+      return this.#refused ? 'ContentFilter' : 'Stop';
     }
+    const meaning = finishMeaning(this.#dialect.finishReasons, this.#finishReason, this.#scope);
+    return meaning === 'Stop' && this.#refused ? 'ContentFilter' : meaning;
   }
 }

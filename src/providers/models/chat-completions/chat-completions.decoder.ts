@@ -1,9 +1,11 @@
 import { StringDecoder } from 'node:string_decoder';
 import { createParser, type EventSourceParser } from 'eventsource-parser';
+import { foreignEventLimits } from '../../../core/documents/foreign-json.ts';
 import { httpFailure, wireFailure } from '../call-failure.ts';
 import type { CallScope } from '../call-scope.ts';
+import { type AnswerForm, answerForm } from '../transport/answer-form.ts';
 import type { WireFailure, WireHeaders, WireSink } from '../transport/wire-exchange.ts';
-import { ChatAnswer, type ChatAnswerSink } from './chat-answer.ts';
+import { ChatAnswer, type ChatAnswerSink, type ChatDialect } from './chat-answer.ts';
 
 export interface DecodedParts extends ChatAnswerSink {
   /** An event came, whether or not it makes a part. */
@@ -29,11 +31,14 @@ export class ChatCompletionsDecoder implements WireSink {
   readonly #answer: ChatAnswer;
   #errorBody: Buffer[] | null = null;
   #errorBytes = 0;
+  #form: AnswerForm | null = null;
+  /** Of an answer that is one document. */
+  readonly #document: Buffer[] = [];
 
-  constructor(scope: CallScope, out: DecodedParts, namespace: string) {
+  constructor(scope: CallScope, out: DecodedParts, dialect: ChatDialect) {
     this.#scope = scope;
     this.#out = out;
-    this.#answer = new ChatAnswer(scope, out, namespace);
+    this.#answer = new ChatAnswer(scope, out, dialect);
     this.#events = createParser({
       onEvent: (event) => this.#event(event.data),
     });
@@ -49,7 +54,7 @@ export class ChatCompletionsDecoder implements WireSink {
   data(chunk: Buffer): void {
     if (this.#answer.isOver) return;
     if (this.#errorBody === null) {
-      if (this.#scope.took(chunk.byteLength)) this.#events.feed(this.#text.write(chunk));
+      if (this.#scope.took(chunk.byteLength)) this.#take(chunk);
       else this.#answer.tooLarge();
     } else if (this.#errorBytes < maxErrorBytes) {
       this.#errorBytes += chunk.byteLength;
@@ -57,14 +62,25 @@ export class ChatCompletionsDecoder implements WireSink {
     } else this.end();
   }
 
+  #take(chunk: Buffer): void {
+    this.#form ??= answerForm(chunk, 'events');
+    if (this.#form === 'document') {
+      this.#out.arrived();
+      this.#document.push(chunk);
+    } else if (this.#form === 'events') this.#events.feed(this.#text.write(chunk));
+  }
+
   end(): void {
     if (this.#answer.isOver) this.#out.closed();
     else if (this.#errorBody !== null)
       this.#answer.fail(httpFailure(this.#scope, this.#scope.status ?? 500, Buffer.concat(this.#errorBody).toString()));
-    else {
+    else if (this.#form === 'document') {
+      if (this.#answer.readDocument(Buffer.concat(this.#document).toString())) this.#out.end();
+      this.#out.closed();
+    } else {
       // Servers that send no `[DONE]` end the body after the last chunk, some without its blank line.
       this.#events.feed('\n\n');
-      this.#complete();
+      this.#complete(false);
       this.#out.closed();
     }
   }
@@ -78,11 +94,11 @@ export class ChatCompletionsDecoder implements WireSink {
   #event(data: string): void {
     if (this.#answer.isOver) return;
     this.#out.arrived();
-    if (data === '[DONE]') this.#complete();
-    else this.#answer.read(data, 'An event');
+    if (data === '[DONE]') this.#complete(true);
+    else this.#answer.read(data, 'An event', foreignEventLimits);
   }
 
-  #complete(): void {
-    if (this.#answer.complete()) this.#out.end();
+  #complete(saidDone: boolean): void {
+    if (this.#answer.complete(saidDone)) this.#out.end();
   }
 }

@@ -1,40 +1,25 @@
-import { httpFailure, MalformedAnswerError } from '../call-failure.ts';
+import { httpFailure } from '../call-failure.ts';
 import type { CallScope } from '../call-scope.ts';
 import type { ModelCall, ModelPart } from '../model-provider.ts';
 import type { ProviderCalls } from '../provider-calls.ts';
-import { chatNamespace } from '../surfaces/openai.surface.ts';
+import type { AnswerForm } from '../transport/answer-form.ts';
+import { textOf } from '../transport/event-text.ts';
 import { sendRequest } from '../transport/scoped-fetch.ts';
-import type { WireBody } from '../transport/wire-body.ts';
-import { ChatAnswer } from './chat-answer.ts';
+import { ChatAnswer, type ChatDialect } from './chat-answer.ts';
 
-const bodyText = async (body: WireBody): Promise<string> => {
-  const reader = body.getReader();
-  const first = await reader.read();
-  if (first.done) return '';
-  const chunks = [first.value];
-  for (;;) {
-    const { done, value } = await reader.read();
-    if (done) return Buffer.concat(chunks).toString();
-    chunks.push(value);
-  }
-};
-
-const partsOf = (text: string, scope: CallScope, namespace: string): ModelPart[] => {
+const partsOf = (text: string, form: AnswerForm, scope: CallScope, dialect: ChatDialect): ModelPart[] => {
   const parts: ModelPart[] = [];
+  const failures: unknown[] = [];
   const answer = new ChatAnswer(
     scope,
     {
       push: (part) => void parts.push(part),
-      fail: (error) => {
-        throw error;
-      },
+      fail: (error) => void failures.push(error),
     },
-    namespace,
+    dialect,
   );
-  answer.read(text, 'The answer');
-  // Of a stream this means that it broke off; a whole body is just none of these answers.
-  if (!answer.hasChoice) throw new MalformedAnswerError('The answer has no choice');
-  answer.complete();
+  const isComplete = form === 'events' ? answer.readEvents(text) : answer.readDocument(text);
+  if (!isComplete) throw failures[0];
   return parts;
 };
 
@@ -45,9 +30,9 @@ export const directAnswer = async (calls: ProviderCalls, call: ModelCall): Promi
     const request = await calls.encode(call, scope);
     scope.waiting();
     const response = await sendRequest(calls.pool, request, scope);
-    const text = await bodyText(response.body);
+    const text = await textOf(response.body);
     if (!response.ok) throw httpFailure(scope, response.status, text);
-    return partsOf(text, scope, chatNamespace(calls.surface));
+    return partsOf(text, response.form, scope, calls.surface);
   } catch (error) {
     throw calls.failed(scope, error);
   } finally {

@@ -2,7 +2,6 @@ import { callFailure } from '../call-failure.ts';
 import type { CallScope } from '../call-scope.ts';
 import type { ModelCall, ModelPart } from '../model-provider.ts';
 import type { ProviderCalls } from '../provider-calls.ts';
-import { chatNamespace } from '../surfaces/openai.surface.ts';
 import { startExchange, type WireExchange } from '../transport/wire-exchange.ts';
 import { ChatCompletionsDecoder, type DecodedParts } from './chat-completions.decoder.ts';
 import { PartStream } from './part-stream.ts';
@@ -47,7 +46,7 @@ class DirectCall implements DecodedParts {
       const request = await this.#calls.encode(this.#call, scope);
       const agent = await this.#calls.pool.agent();
       if (scope.stopped === null) {
-        const decoder = new ChatCompletionsDecoder(scope, this, chatNamespace(this.#calls.surface));
+        const decoder = new ChatCompletionsDecoder(scope, this, this.#calls.surface);
         scope.sent = true;
         scope.waiting();
         this.#exchange = startExchange(agent, request, decoder, scope.timeoutMs !== null);

@@ -1,3 +1,4 @@
+import { anthropicFinish } from '../finish-reasons.ts';
 import { takesReasoning } from '../model-catalog.ts';
 import type { ModelCall, ModelCatalogEntry, ModelJson } from '../model-provider.ts';
 import type { VendorSettings } from '../model-settings.ts';
@@ -85,6 +86,7 @@ export const anthropicSurface = (settings: VendorSettings<'Anthropic'>): Surface
     kind: 'anthropic',
     maxRetries: settings.MaxRetries ?? libraryRetries,
     decoder: 'library',
+    finishReasons: anthropicFinish,
     webSearch,
     modelList: {
       url: `${anthropicBaseUrl(settings.Endpoint)}/models?limit=1000`,

@@ -1,4 +1,5 @@
 import { CredentialError } from '../call-failure.ts';
+import { azureFinish } from '../finish-reasons.ts';
 import type { VendorSettings } from '../model-settings.ts';
 import { chatUsage } from '../model-usage.ts';
 import { openAIExtras } from './openai-options.ts';
@@ -53,6 +54,7 @@ export const azureSurface = (
     apiKey,
     hasCredential: apiKey !== null || credential !== null,
     decoder: 'chat-completions',
+    finishReasons: azureFinish,
     modelInPath: true,
     modelList: {
       url: listUrl(settings.Endpoint ?? ''),

@@ -1,3 +1,4 @@
+import { geminiFinish } from '../finish-reasons.ts';
 import { takesReasoning } from '../model-catalog.ts';
 import type { ModelCall, ModelCatalogEntry, ModelJson } from '../model-provider.ts';
 import type { VendorSettings } from '../model-settings.ts';
@@ -74,6 +75,7 @@ export const googleSurface = (settings: VendorSettings<'Google'>): Surface => {
     ...shared,
     kind: 'google',
     decoder: 'library',
+    finishReasons: geminiFinish,
     webSearch,
     modelInPath: true,
     modelList: {

@@ -1,3 +1,4 @@
+import { compatibleFinish, openAIFinish, responsesFinish } from '../finish-reasons.ts';
 import type { CompatibleSettings, OpenAISettings } from '../model-settings.ts';
 import { chatUsage, responsesUsage } from '../model-usage.ts';
 import { webSearchTool } from '../web-search-parts.ts';
@@ -28,13 +29,17 @@ const openLibrary = async (fetch: typeof globalThis.fetch, settings: OpenAISetti
   return createOpenAI({ baseURL, apiKey, fetch, ...(organization !== null && { organization }) });
 };
 
-/** Chat completions of the vendor. */
+const isVendor = ({ Endpoint }: OpenAISettings): boolean =>
+  (Endpoint ?? null) === null || /(?:^|\.)api\.openai\.com$/.test(new URL(Endpoint ?? openaiEndpoint).hostname);
+
+/** Chat completions of the vendor, or of the server that stands at its place. */
 export const openAIChatSurface = (settings: OpenAISettings): Surface => {
   const shared = base('openai', settings, false);
   return {
     ...shared,
     kind: 'openai',
     decoder: 'chat-completions',
+    finishReasons: isVendor(settings) ? openAIFinish : compatibleFinish,
     async load(fetch) {
       const library = await openLibrary(fetch, settings, shared.apiKey ?? '');
       return (model) => library.chat(model);
@@ -73,6 +78,8 @@ export const responsesSurface = (
     hasCredential: shared.hasCredential || keyless,
     anonymous: keyless,
     decoder: 'library',
+    finishReasons: responsesFinish,
+    readsEvents: true,
     // Other servers that speak this API have no search behind it.
     ...(kind === 'openai-responses' && { webSearch }),
     async load(fetch) {
@@ -112,6 +119,8 @@ export const compatibleSurface = (name: string, settings: CompatibleSettings): S
     hasCredential: true,
     anonymous: shared.apiKey === null,
     decoder: 'chat-completions',
+    finishReasons: compatibleFinish,
+    reasoningReplay: settings.ReasoningReplay ?? 'Auto',
     async load(fetch) {
       const library = await open(fetch);
       return (model) => library.chatModel(model);

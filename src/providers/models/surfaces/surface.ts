@@ -5,11 +5,13 @@ import type {
   LanguageModelV4Usage,
   SharedV4ProviderOptions,
 } from '@ai-sdk/provider';
+import type { FinishTable } from '../finish-reasons.ts';
 import { modelCatalog } from '../model-catalog.ts';
 import type { ModelListRequest } from '../model-list.ts';
 import type { ModelCall, ModelCatalogEntry, ModelJson, ModelProviderKind, ModelUsage } from '../model-provider.ts';
 import type { ConnectionSettings } from '../model-settings.ts';
 import { memberOf } from '../model-usage.ts';
+import type { ReasoningReplay } from '../reasoning-replay.ts';
 
 export type ModelFactory = (model: string) => LanguageModelV4;
 export type EmbedderFactory = (model: string) => EmbeddingModelV4;
@@ -52,6 +54,12 @@ export interface Surface {
   readonly anonymous: boolean;
   /** `chat-completions`: streamed answers have the format that our own decoder reads. */
   readonly decoder: 'chat-completions' | 'library';
+  /** What this API's finish reasons mean. */
+  readonly finishReasons: FinishTable;
+  /** True: the library hands on the events as well, since only they tell how a response ended. */
+  readonly readsEvents?: true;
+  /** How reasoning goes back to an endpoint that speaks chat completions; absent: it does not. */
+  readonly reasoningReplay?: ReasoningReplay;
   readonly webSearch?: WebSearch;
   /** True: the model's name becomes part of the request's path. */
   readonly modelInPath: boolean;
@@ -61,8 +69,8 @@ export interface Surface {
   /** Absent: the API has no embeddings that the service could ask for. */
   loadEmbedder?(fetch: typeof globalThis.fetch): Promise<EmbedderFactory>;
   extras(call: ModelCall): CallExtras;
-  /** Counts as the provider reported them; `raw` is its usage object. */
-  usage(raw: unknown, counted: LanguageModelV4Usage | null): ModelUsage;
+  /** Counts as the provider reported them; `raw` is its usage object, `begun` what it was when the answer began. */
+  usage(raw: unknown, counted: LanguageModelV4Usage | null, begun?: unknown): ModelUsage;
   /** The usage object inside an answer that was not streamed. */
   usageOfBody(body: unknown): unknown;
 }

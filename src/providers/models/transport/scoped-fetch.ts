@@ -4,11 +4,15 @@ import type { ModelJson } from '../model-provider.ts';
 import { cappedJson, patchJson } from '../request-patch.ts';
 import { retryAfterMs } from '../retry-after.ts';
 import type { ConnectionPool } from './connection-pool.ts';
+import type { WireResponse } from './wire-body.ts';
 import type { WireRequest } from './wire-exchange.ts';
-import { openResponse, WireError, type WireResponse } from './wire-response.ts';
+import { openResponse, WireError } from './wire-response.ts';
 
 /** Rejection of a captured request: it was encoded, and is sent by the caller instead of the vendor library. */
 const capturedRequest = new Error('The request was captured');
+
+/** Rejection of an answer that `CallScope.otherForm` holds. */
+const otherForm = new Error('The answer has another form than was asked for');
 
 export interface ScopedFetchOptions {
   readonly pool: ConnectionPool;
@@ -88,12 +92,20 @@ export const sendRequest = async (
 export const createScopedFetch = (options: ScopedFetchOptions): typeof globalThis.fetch => {
   const send = async (input: string | URL | Request, init: RequestInit = {}): Promise<WireResponse> => {
     const scope = CallScope.of(init.signal);
+    const { replay } = scope;
+    if (replay !== null) {
+      scope.replay = null;
+      return replay;
+    }
     const request = wireRequest(String(input), init, scope, options.anonymous);
     if (scope.capturing) {
       scope.captured = request;
       throw capturedRequest;
     }
-    return await sendRequest(options.pool, request, scope);
+    const response = await sendRequest(options.pool, request, scope);
+    if (!response.ok || (response.form === 'events') === scope.streams) return response;
+    scope.otherForm = response;
+    throw otherForm;
   };
   return send as unknown as typeof globalThis.fetch;
 };

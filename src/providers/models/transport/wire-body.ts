@@ -1,5 +1,6 @@
 import type { ReadableStreamReadResult } from 'node:stream/web';
-import type { WireExchange } from './wire-exchange.ts';
+import type { AnswerForm } from './answer-form.ts';
+import type { WireExchange, WireHeaders } from './wire-exchange.ts';
 
 export interface WireReader {
   read(): Promise<ReadableStreamReadResult<Uint8Array>>;
@@ -11,6 +12,16 @@ export interface WireReader {
 export interface WireBody {
   getReader(): WireReader;
   cancel(): Promise<void>;
+}
+
+/** The part of `Response` that the vendor libraries read; a real one costs several times as much for each call. */
+export interface WireResponse {
+  readonly status: number;
+  readonly statusText: string;
+  readonly ok: boolean;
+  readonly headers: WireHeaders;
+  readonly body: WireBody;
+  readonly form: AnswerForm;
 }
 
 /** Takes the bytes of an answer, for whoever reads its body. */

@@ -1,22 +1,10 @@
 import type { Agent } from 'undici';
+import { ForeignJsonError } from '../../../core/documents/foreign-json.ts';
 import type { CallScope } from '../call-scope.ts';
-import { type BodySink, EventBody, WholeBody, type WireBody } from './wire-body.ts';
-import {
-  startExchange,
-  type WireExchange,
-  type WireFailure,
-  type WireHeaders,
-  type WireRequest,
-} from './wire-exchange.ts';
-
-/** The part of `Response` that the vendor libraries read; a real one costs several times as much for each call. */
-export interface WireResponse {
-  readonly status: number;
-  readonly statusText: string;
-  readonly ok: boolean;
-  readonly headers: WireHeaders;
-  readonly body: WireBody;
-}
+import { type AnswerForm, answerForm, StreamTail } from './answer-form.ts';
+import { AnswerShape } from './answer-shape.ts';
+import { type BodySink, EventBody, WholeBody, type WireResponse } from './wire-body.ts';
+import { startExchange, type WireExchange, type WireFailure, type WireRequest } from './wire-exchange.ts';
 
 export class WireError extends Error {
   readonly failure: WireFailure;
@@ -31,11 +19,11 @@ export class WireError extends Error {
 // An error text is for a log line; the rest of it is not read.
 const maxErrorBytes = 64 * 1024;
 
-/** What was asked for decides how it is read: the type that an answer claims to have is the other side's word. */
-const bodySink = (exchange: () => WireExchange, status: number, streams: boolean): BodySink => {
+/** What came decides how it is read; the type that an answer claims to have is the other side's word. */
+const bodySink = (exchange: () => WireExchange, status: number, form: AnswerForm): BodySink => {
   if (status >= 400) return new WholeBody(exchange, maxErrorBytes);
   // The scope counts what comes.
-  return streams ? new EventBody(exchange) : new WholeBody(exchange, Number.POSITIVE_INFINITY);
+  return form === 'events' ? new EventBody(exchange) : new WholeBody(exchange, Number.POSITIVE_INFINITY);
 };
 
 const stoppedError = (): Error => {
@@ -44,7 +32,7 @@ const stoppedError = (): Error => {
   return error;
 };
 
-/** Sends the request; resolves when the head of the answer is there. Rejects with WireError. */
+/** Sends the request; resolves when the answer has begun. Rejects with WireError. */
 export const openResponse = (agent: Agent, request: WireRequest, scope: CallScope): Promise<WireResponse> =>
   new Promise((resolve, reject) => {
     let body: BodySink | null = null;
@@ -55,6 +43,7 @@ export const openResponse = (agent: Agent, request: WireRequest, scope: CallScop
     scope.status = null;
     scope.headers = null;
     scope.wireFailure = null;
+    scope.saidDone = false;
     scope.sent = true;
     scope.begun();
     let waits = scope.wire !== null;
@@ -69,6 +58,33 @@ export const openResponse = (agent: Agent, request: WireRequest, scope: CallScop
       const error = new WireError(failure);
       body === null ? reject(error) : body.fail(error);
     };
+    const shape = new AnswerShape();
+    const asked: AnswerForm = scope.streams ? 'events' : 'document';
+    const tail = new StreamTail();
+    let isStream = false;
+    const begun = (form: AnswerForm): BodySink => {
+      isStream = form === 'events';
+      const status = scope.status ?? 0;
+      const sink = bodySink(() => exchange, status, form);
+      body = sink;
+      const ok = status >= 200 && status < 300;
+      resolve({ status, statusText: '', ok, headers: scope.headers ?? new Map(), body: sink.body, form });
+      return sink;
+    };
+    const taken = (chunk: Uint8Array): void => {
+      const form = body === null ? answerForm(chunk, asked) : null;
+      const sink = form === null ? body : begun(form);
+      if (isStream) tail.add(chunk);
+      sink?.data(chunk);
+    };
+    const tooMuch = (problem: string): void => {
+      exchange.abort();
+      // Of a refusal the status is enough.
+      if (scope.status !== null && scope.status >= 400) {
+        arrived();
+        body?.end();
+      } else failed({ kind: 'too-large', cause: new ForeignJsonError(problem) });
+    };
     const exchange: WireExchange = startExchange(
       agent,
       request,
@@ -76,20 +92,18 @@ export const openResponse = (agent: Agent, request: WireRequest, scope: CallScop
         head(status, headers) {
           scope.status = status;
           scope.headers = headers;
-          const sink = bodySink(() => exchange, status, scope.streams);
-          body = sink;
-          resolve({ status, statusText: '', ok: status >= 200 && status < 300, headers, body: sink.body });
+          // What is no answer has no form that matters.
+          if (status < 200 || status > 299) begun(asked);
         },
         data(chunk) {
-          if (scope.took(chunk.byteLength)) body?.data(chunk);
-          else {
-            exchange.abort();
-            failed({ kind: 'too-large', cause: undefined });
-          }
+          const problem = scope.took(chunk.byteLength) ? shape.read(chunk) : 'has more bytes than an answer may have';
+          if (problem === null) taken(chunk);
+          else tooMuch(problem);
         },
         end() {
           arrived();
-          body?.end();
+          scope.saidDone = tail.saysDone;
+          (body ?? begun(asked)).end();
         },
         fail: failed,
       },

@@ -3,6 +3,7 @@ import { createServer } from 'node:http';
 import type { AddressInfo } from 'node:net';
 import { describe, test } from 'node:test';
 import { createOpenAICompatible } from '@ai-sdk/openai-compatible';
+import { compatibleFinish } from '../../../../src/providers/models/finish-reasons.ts';
 import { createModelProviders, type ModelCallError, type ModelPart } from '../../../../src/providers/models/index.ts';
 import { LibraryParts } from '../../../../src/providers/models/library-parts.ts';
 import { chatUsage } from '../../../../src/providers/models/model-usage.ts';
@@ -63,7 +64,10 @@ const byLibrary = async (sent: Sent): Promise<ModelPart[]> =>
       'test-model',
     );
     const { stream } = await model.doStream({ prompt: [{ role: 'user', content: [{ type: 'text', text: 'Hi' }] }] });
-    const parts = new LibraryParts('local', { kind: 'compatible', usage: chatUsage });
+    const parts = new LibraryParts(
+      { provider: 'local', requestId: 'req-1', secret: null, saidDone: false },
+      { kind: 'compatible', usage: chatUsage, finishReasons: compatibleFinish },
+    );
     const read: ModelPart[] = [];
     for await (const part of stream) {
       const ours = parts.read(part);
@@ -155,7 +159,7 @@ const same: Record<string, readonly string[]> = {
     done,
   ],
   'stop after tool calls': [tool({ index: 0, id: 'a', function: { name: 'f', arguments: '{}' } }), stop('stop'), done],
-  'an unknown finish reason': [say('x'), stop('eos'), done],
+  'a reason of another vendor for a normal end': [say('x'), stop('eos'), done],
   'a filtered answer': [say('x'), stop('content_filter'), done],
   'comments and other fields': [': ping\n\n', 'retry: 100\n', 'event: message\nid: 1\n', say('x'), stop(), done],
   'CRLF line ends': [say('x').replaceAll('\n', '\r\n'), stop().replaceAll('\n', '\r\n'), done.replaceAll('\n', '\r\n')],
@@ -251,7 +255,11 @@ describe('the decoder of chat completions', () => {
       [tool({ index: 0, id: 'a', function: { arguments: '{}' } }), stop(), done],
       'provider_error',
     ],
-    'no finish reason before [DONE]': [[say('x'), done], 'provider_unavailable'],
+    'nothing but [DONE]': [[event({ delta: { role: 'assistant', content: '' } }), done], 'provider_unavailable'],
+    'half a tool call before [DONE]': [
+      [tool({ index: 0, id: 'a', function: { name: 'f', arguments: '{"x"' } }), done],
+      'provider_unavailable',
+    ],
     'an error object after text': [
       [say('x'), 'data: {"error":{"message":"boom","type":"server_error"}}\n\n'],
       'provider_error',

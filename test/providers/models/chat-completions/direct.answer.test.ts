@@ -1,6 +1,7 @@
 import assert from 'node:assert/strict';
 import { describe, test } from 'node:test';
 import { createOpenAICompatible } from '@ai-sdk/openai-compatible';
+import { compatibleFinish } from '../../../../src/providers/models/finish-reasons.ts';
 import { createModelProviders, type ModelCallError, type ModelPart } from '../../../../src/providers/models/index.ts';
 import { LibraryParts } from '../../../../src/providers/models/library-parts.ts';
 import { chatUsage } from '../../../../src/providers/models/model-usage.ts';
@@ -42,12 +43,16 @@ const byLibrary = async (text: string): Promise<ModelPart[]> =>
   serve(text, async (url) => {
     const model = createOpenAICompatible({ name: 'compatible', baseURL: url }).chatModel('test-model');
     const result = await model.doGenerate({ prompt: [{ role: 'user', content: [{ type: 'text', text: 'Hi' }] }] });
-    return new LibraryParts('local', { kind: 'compatible', usage: chatUsage }).readAnswer(result.content, {
+    return new LibraryParts(
+      { provider: 'local', requestId: 'req-1', secret: null, saidDone: false },
+      { kind: 'compatible', usage: chatUsage, finishReasons: compatibleFinish },
+    ).readAnswer(result.content, {
       reason: result.finishReason,
       usage: result.usage,
       raw: result.usage.raw,
       model: result.response?.modelId,
       metadata: result.providerMetadata,
+      body: result.response?.body,
     });
   });
 
@@ -94,7 +99,7 @@ const same: Record<string, string> = {
     {},
     'tool_calls',
   ),
-  'a reason that nobody knows': body({ role: 'assistant', content: 'Hello' }, {}, 'done'),
+  'a reason of another vendor': body({ role: 'assistant', content: 'Hello' }, {}, 'eos'),
 };
 
 describe('MODEL-6 whole answers of chat completions', () => {
@@ -173,6 +178,7 @@ describe('MODEL-6 whole answers of chat completions', () => {
     'no choice': ['{"choices":[],"usage":{"prompt_tokens":5}}', 'provider_error', 200],
     'choices that are nothing': ['{"choices":[null]}', 'provider_error', 200],
     'something else': ['{"status":"ok"}', 'provider_error', 200],
+    'a reason that nobody knows': [body({ content: 'Hello' }, {}, 'done'), 'provider_error', null],
     'no reason of the end': [body({ content: 'Hello' }, {}, null), 'provider_unavailable', null],
     'a call without a name': [
       body({ content: null, tool_calls: [call('a', '', '{}')] }, {}, 'tool_calls'),

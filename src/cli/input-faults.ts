@@ -1,0 +1,64 @@
+import { AcpError, type FieldError } from '../contract/errors.ts';
+import { readText } from './files/read-body.ts';
+import type { Session } from './session.ts';
+
+/** Where a generated command takes its input from. */
+export interface InputPlaces {
+  /** Options such as `--kind`, by the member that they fill. */
+  readonly options: ReadonlyMap<string, string>;
+  /** The file of `-f`; undefined: none was given. */
+  readonly file: string | undefined;
+  /** Whether the command takes one. */
+  readonly takesFile: boolean;
+}
+
+const memberOf = ({ path }: FieldError): string => path.split(/[.[]/, 1)[0] ?? '';
+
+/** `kind is --kind, name is --name; or members of the file of -f`. */
+const optionHint = (errors: readonly FieldError[], { options, takesFile }: InputPlaces): string | null => {
+  const names = [...new Set(errors.map(memberOf))].flatMap((member) => {
+    const option = options.get(member);
+    return option === undefined ? [] : [`${member} is ${option}`];
+  });
+  if (names.length === 0) return null;
+  return `${names.join(', ')}${takesFile ? `; or ${names.length === 1 ? 'a member' : 'members'} of the file of -f` : ''}.`;
+};
+
+/** Each member with file and line. */
+const inFile = async (
+  file: string,
+  errors: readonly FieldError[],
+  terminal: Session['terminal'],
+): Promise<readonly FieldError[]> => {
+  const { parseDefinitionDocuments } = await import('../core/documents/definition-documents.ts');
+  const [document] = parseDefinitionDocuments(await readText(file, terminal), file).documents;
+  if (document === undefined) return errors;
+  return errors.map(({ path, message }) => {
+    const place = `${file}:${document.lineOf(path)}`;
+    return { path: path === '' ? place : `${place}: ${path}`, message };
+  });
+};
+
+/** A refusal of the input, with where each refused member was given; any other error as it is. */
+export const placedInputFault = async (
+  error: unknown,
+  places: InputPlaces,
+  { terminal, globals }: Pick<Session, 'terminal' | 'globals'>,
+): Promise<unknown> => {
+  if (globals.json || !(error instanceof AcpError)) return error;
+  const { errors = [], hint: ownHint } = error.details;
+  if (errors.length === 0 || ownHint !== undefined) return error;
+  const { file } = places;
+  const isFile = file !== undefined && file !== '-';
+  const placed = isFile ? await inFile(file, errors, terminal) : errors;
+  const hint = isFile ? null : optionHint(errors, places);
+  if (!isFile && hint === null) return error;
+  const [first] = placed;
+  const [original] = errors;
+  const message =
+    first !== undefined && original !== undefined && original.path !== '' && error.message.startsWith(original.path)
+      ? `${first.path}${error.message.slice(original.path.length)}`
+      : error.message;
+  const details = { ...error.details, errors: placed, ...(hint === null ? {} : { hint }) };
+  return new AcpError(error.code, message, { cause: error, details });
+};

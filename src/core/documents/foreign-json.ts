@@ -1,0 +1,33 @@
+import { type JsonLimits, jsonShapeProblem, maxJsonDepth } from './json-shape.ts';
+
+/** A whole answer of another system: more than any list of tools, table of results or batch of vectors has. */
+export const foreignJsonLimits: JsonLimits = { maxDepth: maxJsonDepth, maxValues: 1_000_000, maxMembers: 250_000 };
+
+/** One event of a stream, of which the next one may follow at once. */
+export const foreignEventLimits: JsonLimits = { maxDepth: maxJsonDepth, maxValues: 250_000, maxMembers: 50_000 };
+
+/** JSON that is not even parsed, for its depth or for how much it holds. Whoever expects no JSON at all may treat it as such. */
+export class ForeignJsonError extends SyntaxError {
+  constructor(problem: string) {
+    super(`The JSON ${problem}.`);
+    this.name = 'ForeignJsonError';
+  }
+}
+
+/**
+ * Parses JSON that another system has sent: MCP servers, agents, model providers, identity providers, services behind tools.
+ * Its depth and size are counted before, in one pass over the bytes, since parsing ten megabytes of brackets takes a hundred
+ * times as long as parsing ten megabytes of text. Throws ForeignJsonError, and SyntaxError for what is no JSON.
+ */
+export const parseForeignJson = (source: string | Uint8Array, limits: JsonLimits = foreignJsonLimits): unknown => {
+  // Nothing in a text of this length can be too deep or too much.
+  if (source.length > limits.maxDepth) {
+    const problem = jsonShapeProblem(typeof source === 'string' ? Buffer.from(source) : source, limits);
+    if (problem !== null) throw new ForeignJsonError(problem);
+  }
+  return JSON.parse(
+    typeof source === 'string'
+      ? source
+      : Buffer.from(source.buffer, source.byteOffset, source.byteLength).toString('utf8'),
+  );
+};

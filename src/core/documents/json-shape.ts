@@ -1,0 +1,143 @@
+/** Deepest JSON value that is kept: writing a deeper one recurses to a depth that depends on the machine. */
+export const maxJsonDepth = 500;
+
+/** What one JSON text may hold. Each value that is parsed takes many times the memory of its text, and time. */
+export interface JsonLimits {
+  /** Levels of lists and objects. */
+  readonly maxDepth: number;
+  readonly maxValues: number;
+  /** Lists, objects and members of objects together: they cost tens of times what a plain value costs. */
+  readonly maxMembers: number;
+}
+
+const quote = 0x22;
+const backslash = 0x5c;
+const comma = 0x2c;
+const colon = 0x3a;
+/** A string longer than this is searched for its end by the engine, which is faster than a loop and costs more to begin. */
+const shortString = 64;
+
+/** What a byte outside strings means; 0: a part of a number, a word or nothing. */
+const kinds = new Uint8Array(256);
+const space = 1;
+const opening = 2;
+const closing = 3;
+for (const code of [0x20, 0x0a, 0x0d, 0x09]) kinds[code] = space;
+for (const code of [0x5b, 0x7b]) kinds[code] = opening;
+for (const code of [0x5d, 0x7d]) kinds[code] = closing;
+for (const code of [quote, comma, colon]) kinds[code] = code;
+/** What a byte of a kind adds to the depth, and to the members. */
+const levels = new Int8Array(256);
+levels[opening] = 1;
+levels[closing] = -1;
+const weights = new Int8Array(256);
+weights[opening] = 1;
+weights[colon] = 1;
+
+/** Whether the byte at `at` follows an odd number of backslashes, of which none lies before `start`. */
+const isEscaped = (bytes: Uint8Array, at: number, start: number): boolean => {
+  let first = at;
+  while (first > start && bytes[first - 1] === backslash) first -= 1;
+  return (at - first) % 2 === 1;
+};
+
+const tooMuch = ({ maxDepth, maxValues, maxMembers }: JsonLimits, depth: number, values: number): string => {
+  if (depth > maxDepth) return `nests deeper than ${maxDepth} levels`;
+  if (values > maxValues) return `has more than ${maxValues} values`;
+  return `has more than ${maxMembers} members, lists and objects`;
+};
+
+/**
+ * Counts depth, values and members of a JSON text from its bytes as they come, each byte once, and parses nothing. UTF-8 never
+ * hides an ASCII byte, so brackets, commas and colons outside strings suffice. What is no JSON is counted as well: no parser
+ * makes more of it than is counted here.
+ */
+export class JsonShape {
+  readonly #limits: JsonLimits;
+  #depth = 0;
+  #values = 1;
+  #members = 0;
+  /** A list or an object has one value more than it has commas, unless it is empty. */
+  #isOpened = false;
+  #inString = false;
+  /** The last byte was a backslash that escapes the next one. */
+  #escapes = false;
+
+  constructor(limits: JsonLimits) {
+    this.#limits = limits;
+  }
+
+  /** Begins another text. */
+  reset(): void {
+    this.#depth = 0;
+    this.#values = 1;
+    this.#members = 0;
+    this.#isOpened = false;
+    this.#inString = false;
+    this.#escapes = false;
+  }
+
+  /** Where texts are joined of which no string reaches into the next one. */
+  leaveString(): void {
+    this.#inString = false;
+    this.#escapes = false;
+  }
+
+  /** The index behind the string that goes on at `from`, or `to` where it does not end before. */
+  #endOfString(bytes: Uint8Array, from: number, to: number): number {
+    if (from === to) {
+      this.#inString = true;
+      return to;
+    }
+    let at = this.#escapes ? from + 1 : from;
+    this.#inString = false;
+    this.#escapes = false;
+    const start = at;
+    for (const soon = Math.min(to, at + shortString); at < soon; at += 1) {
+      if (bytes[at] === backslash) at += 1;
+      else if (bytes[at] === quote) return at + 1;
+    }
+    // An escape may have led past the end.
+    while (at < to) {
+      const found = bytes.indexOf(quote, at);
+      if (found === -1 || found >= to) break;
+      if (!isEscaped(bytes, found, start)) return found + 1;
+      at = found + 1;
+    }
+    this.#inString = true;
+    this.#escapes = at > to || isEscaped(bytes, to, start);
+    return to;
+  }
+
+  /** Reads on. Returns what there is too much of, such as `nests deeper than 64 levels`; null: nothing. */
+  read(bytes: Uint8Array, from = 0, to = bytes.byteLength): string | null {
+    const { maxDepth, maxValues, maxMembers } = this.#limits;
+    let depth = this.#depth;
+    let values = this.#values;
+    let members = this.#members;
+    let isOpened = this.#isOpened;
+    let at = this.#inString ? this.#endOfString(bytes, from, to) : from;
+    while (at < to) {
+      const kind = kinds[bytes[at] as number];
+      at += 1;
+      if (kind === space || (kind === 0 && !isOpened)) continue;
+      if (kind === comma || (isOpened && kind !== closing)) values += 1;
+      isOpened = kind === opening;
+      if (kind === quote) at = this.#endOfString(bytes, at, to);
+      else {
+        depth += levels[kind as number] as number;
+        members += weights[kind as number] as number;
+      }
+      if (depth > maxDepth || values > maxValues || members > maxMembers) return tooMuch(this.#limits, depth, values);
+    }
+    this.#depth = depth;
+    this.#values = values;
+    this.#members = members;
+    this.#isOpened = isOpened;
+    return null;
+  }
+}
+
+/** What there is too much of in a whole JSON text; null: nothing. */
+export const jsonShapeProblem = (bytes: Uint8Array, limits: JsonLimits): string | null =>
+  new JsonShape(limits).read(bytes);

@@ -1,0 +1,182 @@
+import { isUtf8 } from 'node:buffer';
+import { AcpError } from '../../contract/errors.ts';
+import { maxBodyDepth, parsedPart } from '../../core/documents/json-body.ts';
+
+export interface JsonCursor {
+  /** Enters an object; the function goes to the next member and returns its name, null at the end. Null: there is `null` instead. */
+  object(): (() => string | null) | null;
+  /** Enters an array; the function goes to the next element, false at the end. Null: there is `null` instead. */
+  array(): (() => boolean) | null;
+  /** Reads one value. */
+  value(): unknown;
+  /** Passes by one value, of which nothing is made. Only its brackets and strings are looked at. */
+  skip(): void;
+  /** Where the next value begins, to come back to. */
+  position: number;
+  /** Throws unless nothing is left. */
+  end(): void;
+}
+
+export interface JsonCursorLimits {
+  /** Told of the values that an object is about to be made of. */
+  counted(values: number): void;
+  /** What to throw where something else stands than what was entered. */
+  unexpected(): Error;
+}
+
+const quote = 0x22;
+const backslash = 0x5c;
+const comma = 0x2c;
+const colon = 0x3a;
+const openArray = 0x5b;
+const closeArray = 0x5d;
+const openObject = 0x7b;
+const closeObject = 0x7d;
+const letterN = 0x6e;
+const byteOrderMark = Buffer.from('\ufeff');
+
+// A table, since each byte of a body is looked at several times.
+const kinds = new Uint8Array(256);
+const [space, mark, open, close, string] = [1, 2, 3, 4, 5];
+for (const byte of [0x20, 0x0a, 0x0d, 0x09]) kinds[byte] = space;
+for (const byte of [comma, colon]) kinds[byte] = mark;
+for (const byte of [openArray, openObject]) kinds[byte] = open;
+for (const byte of [closeArray, closeObject]) kinds[byte] = close;
+kinds[quote] = string;
+
+const kindOf = (byte: number | undefined): number | undefined => kinds[byte ?? 0];
+
+const boundDepth = (depth: number): void => {
+  if (depth > maxBodyDepth)
+    throw new AcpError('validation-failed', `The body nests deeper than ${maxBodyDepth} levels.`);
+};
+
+const uncounted = (): void => undefined;
+
+const malformedJson = (): AcpError => new AcpError('malformed-json', 'The body is not valid JSON.');
+
+/**
+ * Goes through the JSON of some bytes from value to value, and makes objects only of those that are asked for, so that a
+ * body of very many of them can be left where it goes beyond a limit.
+ */
+export const createJsonCursor = (body: Uint8Array, limits: JsonCursorLimits): JsonCursor => {
+  if (!isUtf8(body)) throw new AcpError('malformed-json', 'The body is not valid UTF-8.');
+  const bytes = Buffer.from(body.buffer, body.byteOffset, body.byteLength);
+  let at = bytes.subarray(0, byteOrderMark.length).equals(byteOrderMark) ? byteOrderMark.length : 0;
+  /** Arrays and objects that have been entered. */
+  let level = 0;
+
+  const peek = (): number | undefined => {
+    while (kindOf(bytes[at]) === space) at += 1;
+    return bytes[at];
+  };
+  const take = (expected: number): void => {
+    if (peek() !== expected) throw malformedJson();
+    at += 1;
+  };
+  /** The string that begins here. UTF-8 never hides an ASCII byte. */
+  const passString = (): void => {
+    at += 1;
+    while (at < bytes.length && bytes[at] !== quote) at += bytes[at] === backslash ? 2 : 1;
+    if (at >= bytes.length) throw malformedJson();
+    at += 1;
+  };
+  const passWord = (): void => {
+    const start = at;
+    while (at < bytes.length && kindOf(bytes[at]) === 0) at += 1;
+    if (at === start) throw malformedJson();
+  };
+  /** Passes by what has a bracket before and after it; `counted` is told of each value, so that it can stop what has too many. */
+  const passBrackets = (counted: (values: number) => void): void => {
+    let depth = 0;
+    do {
+      const byte = bytes[at];
+      const kind = kindOf(byte);
+      if (kind === string) {
+        passString();
+        continue;
+      }
+      // An array or object has one value more than it has commas.
+      if (kind === open || byte === comma) counted(1);
+      if (kind === open) depth += 1;
+      else if (kind === close) depth -= 1;
+      else if (byte === undefined) throw malformedJson();
+      at += 1;
+      boundDepth(level + depth);
+    } while (depth > 0);
+  };
+  const pass = (counted: (values: number) => void): void => {
+    const kind = kindOf(peek());
+    if (kind === open) passBrackets(counted);
+    else if (kind === string) passString();
+    else passWord();
+  };
+  const enter = (bracket: number): boolean => {
+    const byte = peek();
+    if (byte === bracket) {
+      at += 1;
+      level += 1;
+      return true;
+    }
+    if (byte === letterN && bytes.toString('latin1', at, at + 4) === 'null') {
+      at += 4;
+      return false;
+    }
+    if (byte === undefined) throw malformedJson();
+    throw limits.unexpected();
+  };
+  /** Goes to the next element; false at the end. */
+  const elements = (bracket: number): (() => boolean) => {
+    let isFirst = true;
+    return () => {
+      const isOver = peek() === bracket;
+      if (isOver) {
+        at += 1;
+        level -= 1;
+        return false;
+      }
+      if (!isFirst) {
+        take(comma);
+        if (peek() === bracket) throw malformedJson();
+      }
+      isFirst = false;
+      return true;
+    };
+  };
+  const text = (start: number): string => bytes.toString('utf8', start, at);
+
+  return {
+    get position() {
+      return at;
+    },
+    set position(position) {
+      at = position;
+    },
+    object() {
+      if (!enter(openObject)) return null;
+      const next = elements(closeObject);
+      return () => {
+        if (!next()) return null;
+        if (peek() !== quote) throw malformedJson();
+        const start = at;
+        passString();
+        const name = parsedPart(text(start)) as string;
+        if (name === '__proto__') throw new AcpError('validation-failed', 'The body has a member named __proto__.');
+        take(colon);
+        return name;
+      };
+    },
+    array: () => (enter(openArray) ? elements(closeArray) : null),
+    value() {
+      peek();
+      const start = at;
+      limits.counted(1);
+      pass(limits.counted);
+      return parsedPart(text(start));
+    },
+    skip: () => pass(uncounted),
+    end() {
+      if (peek() !== undefined) throw malformedJson();
+    },
+  };
+};

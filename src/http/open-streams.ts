@@ -1,0 +1,49 @@
+import { AcpError } from '../contract/errors.ts';
+import type { Caller } from '../core/context.ts';
+import { callerKey } from './request-limit.ts';
+
+export interface OpenStreamLimits {
+  readonly maxPerCaller: number;
+  readonly maxPerTenant: number;
+}
+
+// A stream ends when it ends: nobody knows how soon there is one less.
+const retryAfterMs = 5000;
+
+const tooMany = (whose: string, most: number, setting: string): AcpError =>
+  new AcpError(
+    'too-many-streams',
+    `${whose} has ${most} streams open, which is the limit (${setting}). Close one before you open another.`,
+    { details: { retryAfterMs } },
+  );
+
+const add = (counts: Map<string, number>, key: string, by: 1 | -1): void => {
+  const count = (counts.get(key) ?? 0) + by;
+  if (count === 0) counts.delete(key);
+  else counts.set(key, count);
+};
+
+export type OpenStreams = ReturnType<typeof createOpenStreams>;
+
+/** Counts the streams that callers and tenants have open in this process. */
+export const createOpenStreams = ({ maxPerCaller, maxPerTenant }: OpenStreamLimits) => {
+  const callers = new Map<string, number>();
+  const tenants = new Map<string, number>();
+  return {
+    /** Returns the function that says, once, that the stream has ended. Throws `too-many-streams`. */
+    open(caller: Caller): () => void {
+      const { tenantId } = caller;
+      const key = callerKey(caller);
+      if ((callers.get(key) ?? 0) >= maxPerCaller)
+        throw tooMany('This caller', maxPerCaller, 'Service:Streams:MaxPerCaller');
+      if ((tenants.get(tenantId) ?? 0) >= maxPerTenant)
+        throw tooMany('This tenant', maxPerTenant, 'Service:Streams:MaxPerTenant');
+      add(callers, key, 1);
+      add(tenants, tenantId, 1);
+      return () => {
+        add(callers, key, -1);
+        add(tenants, tenantId, -1);
+      };
+    },
+  };
+};
