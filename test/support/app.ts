@@ -414,6 +414,9 @@ export const forEachSharedService = scenario(
 /** The same over HTTP, on every store: for a protocol that has no other transport. */
 export const forEachHttpService = scenario(testStores.map((store): Ground => ({ transport: 'http', store })));
 
+/** The same on the stores that outlive a service. */
+export const forEachDurableHttpService = scenario(durableStores.map((store): Ground => ({ transport: 'http', store })));
+
 /** The same over HTTP only, for what only a wire shows: headers, connections, bytes. */
 export const overHttp = (name: string, body: (open: OpenApp, t: TestContext) => Promise<void>): void => {
   test(name, (t) => body((setup) => openApp(t, 'http', setup), t));
