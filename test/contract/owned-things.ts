@@ -13,8 +13,6 @@ export interface OwnedThings {
   /** Ids of the owner by the kind that a slot takes, each with the run that it belongs to. */
   readonly ids: Readonly<Record<string, readonly string[]>>;
   readonly runId: string;
-  /** What an operation needs where the smallest body of its schema does not find anything. */
-  readonly bodies: Readonly<Record<string, unknown>>;
 }
 
 const model = { provider: 'demo', model: 'demo-1' };
@@ -86,14 +84,17 @@ export const ownedThings = async (open: OpenApp, t: TestContext, token: string):
     events: ['webhook.test' as const],
     secretConfigurationKey: 'Service:WebhookSecrets:own',
   };
-  // Where a delivery is tried, its webhook is called 1.
+  // Where a delivery is looked for, its webhook is called 1.
   for (const name of ['theirs', '1']) await client.webhooks.save({ params: { name }, body: hook });
   const delivery = (await client.webhooks.test({ params: { name: '1' } })).body;
   for (const name of ['theirs', '1'])
     await client.mcpServers.save({ params: { name }, body: { endpoint: server.endpoint } });
   await client.mcpServers.refresh({ query: {} });
   const key = (await client.keys.create({ body: { name: 'theirs', scopes: ['RunsRead'] } })).body.record;
-  const response = (await client.responses.create({ body: { model: 'theirs', input: 'Secret', conversation: '1' } })).body;
+  const said = { model: 'theirs', input: 'Secret' };
+  await client.responses.create({ body: { ...said, conversation: 'talk-of-theirs' } });
+  // Where an item is looked for, its conversation is called 1.
+  const response = (await client.responses.create({ body: { ...said, conversation: '1' } })).body;
   const items = (await client.conversations.items({ params: { conversationId: '1' } })).body.data;
   const [entry] = (await client.audit.list({ query: {} })).body;
   const ids = {
@@ -117,8 +118,8 @@ export const ownedThings = async (open: OpenApp, t: TestContext, token: string):
     audit: [entry?.id ?? assert.fail('no entry')],
     'data-subjects': ['theirs'],
     responses: [response?.id ?? assert.fail('no response')],
-    conversations: ['1'],
+    conversations: ['talk-of-theirs'],
     items: [items[0]?.id ?? assert.fail('no item')],
   };
-  return { app, ids, runId, bodies: {} };
+  return { app, ids, runId };
 };

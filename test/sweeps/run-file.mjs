@@ -6,7 +6,7 @@ import process from 'node:process';
 import { pinnedNode, root } from '../../bin/setup.mjs';
 
 /** Longer than any file takes alone; what goes on for longer has not turned red. */
-const fileTimeoutMs = 120_000;
+const fileTimeoutMs = 60_000;
 let count = 0;
 
 /** `{isRed, wasSeen}`; seen: the hook had something to break. `failing` gives the name of the test. */
@@ -16,7 +16,7 @@ export const runFile = ({ file, hook, scratch, variables, options = [] }) =>
     const seen = join(scratch, `seen-${count}`);
     const child = spawn(
       pinnedNode(),
-      ['--import', hook, '--test', '--test-reporter=tap', '--test-timeout=60000', ...options, file],
+      ['--import', hook, '--test', '--test-reporter=tap', '--test-timeout=30000', ...options, file],
       {
         cwd: root,
         detached: true,
