@@ -8,6 +8,12 @@ import { pinnedNode, root } from '../../bin/setup.mjs';
 /** Longer than any file takes alone; what goes on for longer has not turned red. */
 const fileTimeoutMs = 60_000;
 let count = 0;
+/** Files that run: whoever stops the sweep stops them. */
+const ends = new Set();
+process.on('exit', () => {
+  for (const end of ends) end();
+});
+for (const signal of ['SIGINT', 'SIGTERM']) process.once(signal, () => process.exit(130));
 
 /** `{isRed, wasSeen}`; seen: the hook had something to break. `failing` gives the name of the test. */
 export const runFile = ({ file, hook, scratch, variables, options = [] }) =>
@@ -37,6 +43,7 @@ export const runFile = ({ file, hook, scratch, variables, options = [] }) =>
         // All of the group have ended.
       }
     };
+    ends.add(end);
     const timer = setTimeout(end, fileTimeoutMs);
     let failing = null;
     let text = '';
@@ -49,6 +56,7 @@ export const runFile = ({ file, hook, scratch, variables, options = [] }) =>
     });
     child.once('close', () => {
       clearTimeout(timer);
+      ends.delete(end);
       const wasSeen = (statSync(seen, { throwIfNoEntry: false })?.size ?? 0) > 0;
       resolve({ isRed: failing !== null, wasSeen, failing });
     });

@@ -430,6 +430,27 @@ forEachService('TRIGGER-20 an id is accepted once within two tolerances, and by 
   assert.equal(await outcomeOf(app, { id: 'evt-1' }), '409 trigger-replayed', 'it is reserved anew');
 });
 
+forEachService('TRIGGER-15 TRIGGER-20 WEBHOOK-36 signatures and ids go by the tolerance that is set', async (open) => {
+  for (const [tolerance, seconds] of [
+    ['1m', 60],
+    ['20m', 1200],
+  ] as const) {
+    const app = await openTriggers(open, { service: { ...noWorker, Webhooks: { SignatureTolerance: tolerance } } });
+    app.clock.stand();
+    await saveTrigger(app);
+    const now = Math.floor(app.clock.now() / 1000);
+    for (const late of [-seconds, seconds]) {
+      assert.equal(await outcomeOf(app, { timestamp: now + late }), '202', `${tolerance}: ${late}`);
+      assert.match(await outcomeOf(app, { timestamp: now + late + Math.sign(late) * 2 }), /^401 /, `${tolerance}: ${late}`);
+    }
+    assert.equal(await outcomeOf(app, { id: 'evt-1' }), '202');
+    await app.clock.advance(2 * seconds * 1000);
+    assert.equal(await outcomeOf(app, { id: 'evt-1' }), '409 trigger-replayed');
+    await app.clock.advance(1000);
+    assert.equal(await outcomeOf(app, { id: 'evt-1' }), '202');
+  }
+});
+
 forEachDurableService('TRIGGER-20 a reservation outlives its process; what has lapsed goes', async (open) => {
   const app = await openTriggers(open, { service: noWorker });
   await saveTrigger(app);
