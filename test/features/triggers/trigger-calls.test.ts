@@ -498,6 +498,21 @@ forEachDurableService('TRIGGER-20 what cannot be queued reserves nothing', async
     assert.equal(await outcomeOf(app, { id: `evt-${what}` }), '202', what);
 });
 
+overHttp('RATE-4 calls of triggers and meta are free of the limit of requests, and use nothing of it', async (open) => {
+  const app = await openTriggers(open, {
+    service: { ...noWorker, RateLimit: { Enabled: true, PermitLimit: 3, Window: '1h', Partition: 'RemoteAddress' } },
+    agents: [],
+  });
+  await app.client.agents.create({ body: { name: 'helper', model: { provider: 'demo', model: 'demo-1' } } });
+  await saveTrigger(app);
+  const meta = async () => (await fetch(`${app.url}/api/meta`)).status;
+  const call = async () => [await outcomeOf(app), await meta()];
+  assert.deepEqual([await call(), await call()], [['202', 200], ['202', 200]]);
+  const list = async () => (await fetch(`${app.url}/api/agents`)).status;
+  assert.deepEqual([await list(), await list()], [200, 429], 'one permit was left');
+  assert.deepEqual(await call(), ['202', 200]);
+});
+
 forEachService('TRIGGER-21 a denial of the host is 403, and comes before quotas', async (open) => {
   const asked: unknown[] = [];
   const app = await openTriggers(open, {

@@ -125,13 +125,13 @@ forEachDurableService('WEBHOOK-16 runs below a root publish nothing, whether the
     ),
   );
   const server = await receiver(t);
-  await save(app.client, server.url, { events: ['run.started', 'run.completed', 'run.failed', 'run.canceled'] });
+  await save(app.client, server.url, { events: ['run.completed', 'run.failed', 'run.canceled'] });
   const { runId } = await runJson(app.client, 'root', 'Hi');
   const children = (await listRuns(app.client, { includeChildren: true })).filter(({ id }) => id !== runId);
   assert.deepEqual(children.map(({ status }) => status).toSorted(), ['Completed', 'Failed']);
   const published = (await deliveriesOf(app.client)).map(({ eventType }) => eventType);
-  assert.deepEqual(published.toSorted(), ['run.completed', 'run.started']);
-  for (const { data } of await messages(server, 2)) assert.equal(data['runId'], runId);
+  assert.deepEqual(published, ['run.completed']);
+  assert.equal((await messages(server, 1))[0]?.data['runId'], runId);
 });
 
 forEachDurableService('WEBHOOK-16 a queued run that is canceled before it begins is told, too', async (open, t) => {
