@@ -20,6 +20,14 @@ const bodies: Readonly<Record<string, unknown>> = {
   'agents.rollback': { version: 1 },
 };
 
+/** They answer the same to every tenant, or what has changed by the call itself. */
+const notLists = /^(?:meta|tenants|models|platform|diagnostics|keys\.whoami|statistics|tools|exposure|audit\.export|emergency|retention\.preview)/;
+const listsOf = (document: Body): readonly string[] =>
+  Object.entries<Body>(document.paths).flatMap(([path, { get }]) => {
+    const isPlain = !path.includes('{') && !(get?.parameters ?? []).some((one: Body) => one.required === true);
+    return get === undefined || !isPlain || notLists.test(get.operationId) || !path.startsWith('/api/') ? [] : [path];
+  });
+
 /** What they answer has the time of the call in it. */
 const timed: ReadonlySet<string> = new Set(['replays.bundle', 'dataSubjects.export']);
 
@@ -48,6 +56,10 @@ const bodySlots: readonly Slot[] = [
     model: sharedName,
     input: 'Hi',
     conversation,
+  })),
+  bodySlot('chatCompletions.create body:model', 'agents', '/v1/chat/completions', (model) => ({
+    model,
+    messages: [{ role: 'user', content: 'Hi' }],
   })),
   bodySlot('grants.create body:skillName', 'skills', '/api/skill-script-grants', (skillName) => ({ skillName })),
   bodySlot('emergency.stop body:agentName', 'agents', '/api/emergency/stop', (agentName) => ({ scope: 'Agent', agentName })),
@@ -101,6 +113,7 @@ forEachDurableHttpService('SEC-25 another tenant finds an id of the owner nowher
   assert.deepEqual([...unjudged], []);
   assert.deepEqual(Object.keys(ids).sort(), [...kinds].sort(), 'the owner has a thing of every kind that a slot takes');
 
+  const lists = listsOf(document);
   const requestOf = (slot: Slot, id: string, ofRun: string | null) => {
     const request = slot.request(id, ofRun);
     const body = bodies[slot.name.split(' ')[0] ?? ''];
@@ -114,6 +127,10 @@ forEachDurableHttpService('SEC-25 another tenant finds an id of the owner nowher
         const { status, text } = await read(app.url, slot, slot.request(id, runId), token);
         if (status === 200) seen.push([slot.name, id, text]);
       }
+    for (const path of lists) {
+      const { status, text } = await read(app.url, { method: 'GET' }, { path, body: undefined }, token);
+      if (status === 200) seen.push([path, '', text]);
+    }
     return seen;
   };
   const before = await seenByOwner();
@@ -123,10 +140,31 @@ forEachDurableHttpService('SEC-25 another tenant finds an id of the owner nowher
       const unknownRun = randomUUID();
       const missing = await read(app.url, slot, requestOf(slot, unknownId, unknownRun), plaintextKey);
       const expected = withoutMade(comparable(missing, [unknownId, unknownRun]));
+      if (slot.method === 'PUT' && slot.name !== 'agents.save path:name')
+        assert.match(expected, /^20[01] /, 'what nobody has of that name is made');
       for (const id of ids[slot.kind] ?? []) {
         const found = await read(app.url, slot, requestOf(slot, id, runId), plaintextKey);
         assert.equal(withoutMade(comparable(found, [id, runId])), expected);
       }
     });
-  assert.deepEqual(await seenByOwner(), before);
+  for (const path of lists)
+    await t.test(`${path} shows nothing of the owner`, async () => {
+      const { text } = await read(app.url, { method: 'GET' }, { path, body: undefined }, plaintextKey);
+      for (const id of Object.values(ids).flat())
+        if (id.length === 36) assert.ok(!text.includes(id), `${path} has ${id}`);
+    });
+  await t.test('what the other tenant makes is not of the owner', async () => {
+    const file = { name: 'a.txt', bytes: (async function* () { yield Buffer.from('Mine'); })() };
+    await other.attachments.upload({ query: { sessionId: 'theirs' }, file });
+    await other.quotas.save({ body: { period: 'Daily', maxRuns: 5 } });
+    await other.approvalRules.create({ body: { toolName: 'wipe' } });
+    const params = { target: 'Jobs' } as const;
+    await assert.rejects(other.retention.get({ params }), { code: 'retention-policy-not-found' });
+    await assert.rejects(other.retention.remove({ params }));
+    await other.retention.save({ params, body: { maxAgeDays: 5 } });
+    await other.retention.remove({ params });
+    const after = await seenByOwner();
+    assert.equal(after.length, before.length);
+    for (const [index, [what, id, text]] of after.entries()) assert.equal(text, before[index]?.[2], `${what} ${id}`);
+  });
 });

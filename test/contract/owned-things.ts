@@ -73,11 +73,12 @@ export const ownedThings = async (open: OpenApp, t: TestContext, token: string):
   const paused = await enqueue(client, 'theirs', { message: 'pay', sessionId: 'paused' });
   await followToEnd(client, paused);
   const [approval] = (await client.approvals.list({ query: {} })).body;
-  const rule = (await client.approvalRules.create({ body: { toolName: 'wipe' } })).body;
+  const rule = (await client.approvalRules.create({ body: { toolName: 'wipe', agentName: 'theirs' } })).body;
   const [job] = (await client.jobs.list({ query: {} })).body;
   await client.schedules.save({ params: named, body: { handlerKey: 'acp.retention', targetName: '*' } });
   const trigger = { targetName: 'theirs', secretConfigurationKey: 'Service:TriggerSecrets:own' };
   await client.triggers.save({ params: named, body: trigger });
+  await client.retention.save({ params: { target: 'Jobs' }, body: { maxAgeDays: 9 } });
   const quota = (await client.quotas.save({ body: { period: 'Daily', maxRuns: 1000 } })).body;
   const hook = {
     url: receiver.url,

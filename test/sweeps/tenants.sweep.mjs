@@ -10,10 +10,16 @@ import { root } from '../../bin/setup.mjs';
 import { runFile } from './run-file.mjs';
 
 const hook = './test/sweeps/owners-tenant.hook.mjs';
-const options = ['--test-name-pattern=/SQLite/'];
 const gap = /^no test yet: \S/;
-/** The one that tries all ids first; the others are about what it leaves out. */
-const files = ['test/contract/other-tenant.test.ts'];
+/** It tries all ids; operations that address a tenant by its name are tried by the tests of their features. */
+const everyId = 'test/contract/other-tenant.test.ts';
+const ofFeature = {
+  tenants: 'test/features/tenants/tenants.test.ts',
+  egressPolicies: 'test/features/provider-access/provider-access.test.ts',
+  providerBindings: 'test/features/provider-access/provider-access.test.ts',
+};
+const fileFor = (id) => ofFeature[id.split('.')[0]] ?? everyId;
+const optionsFor = (file) => (file === everyId ? ['--test-name-pattern=/SQLite/'] : ['--test-name-pattern=/SEC-31/']);
 
 const isId = (name) => /(?:^id|Ids?|_id|^conversation|[aA]gentName|[sS]killName|targetName|^name|^model)$/.test(name);
 
@@ -39,10 +45,12 @@ export const tenantsSweep = async ({ only, part, parts, workers, isVerbose, scra
     .map(({ id }) => id)
     .filter((_id, index) => index % parts === part - 1);
   const exceptions = parse(readFileSync(join(root, 'test/sweeps/tenants.exceptions.yaml'), 'utf8')) ?? {};
-  const control = await Promise.all(
-    files.map((file) => runFile({ file, hook, scratch, options, variables: { ...variables, ACP_SWEEP_OPERATION: '' } })),
-  );
-  if (control.some(({ isRed }) => isRed)) throw new Error(`${files} fail with nothing broken: ${control[0].failing}`);
+  const runWith = (file, operation) =>
+    runFile({ file, hook, scratch, options: optionsFor(file), variables: { ...variables, ACP_SWEEP_OPERATION: operation } });
+  for (const file of new Set(ids.map(fileFor))) {
+    const { isRed, failing } = await runWith(file, '');
+    if (isRed) throw new Error(`${file} fails with nothing broken: ${failing}`);
+  }
 
   const queue = [...ids];
   const missing = [];
@@ -51,17 +59,8 @@ export const tenantsSweep = async ({ only, part, parts, workers, isVerbose, scra
   let noticed = 0;
   const work = async () => {
     for (let id = queue.shift(); id !== undefined; id = queue.shift()) {
-      let redIn = null;
-      for (const file of files) {
-        const { isRed, wasSeen, failing } = await runFile({
-          file,
-          hook,
-          scratch,
-          options,
-          variables: { ...variables, ACP_SWEEP_OPERATION: id },
-        });
-        if (isRed && wasSeen) redIn ??= failing;
-      }
+      const { isRed, wasSeen, failing } = await runWith(fileFor(id), id);
+      const redIn = isRed && wasSeen ? failing : null;
       const reason = exceptions[id];
       if (redIn !== null) noticed += 1;
       if (redIn !== null && reason !== undefined) stale.push(id);
