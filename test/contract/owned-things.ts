@@ -1,9 +1,9 @@
 import assert from 'node:assert/strict';
 import type { TestContext } from 'node:test';
 import { enqueue, followToEnd, runJson, tool } from '../features/runs/run-calls.ts';
+import { startServer } from '../providers/http/loopback-server.ts';
 import type { AppSetup, OpenApp, TestApp } from '../support/app.ts';
 import { officialServer } from '../support/mcp/mcp-server.ts';
-import { startServer } from '../providers/http/loopback-server.ts';
 
 /** Their own is called the same for both tenants, so that a save of one could reach the other. */
 export const sharedName = 'both';
@@ -29,7 +29,10 @@ const setup = (token: string): AppSetup => ({
     Egress: { AllowPrivateNetworkTargets: true },
     Observability: { PersistSpans: true, SuccessSampleRatio: 1 },
     Webhooks: { AllowPrivateNetworkTargets: true, AllowInsecureHttp: true, RetryDelays: [] },
-    WebhookSecrets: { own: 'whsec_MfKQ9r8GKYqrTwjUPD8ILPZIo2LaLaSw', other: { own: 'whsec_MfKQ9r8GKYqrTwjUPD8ILPZIo2LaLaSw' } },
+    WebhookSecrets: {
+      own: 'whsec_MfKQ9r8GKYqrTwjUPD8ILPZIo2LaLaSw',
+      other: { own: 'whsec_MfKQ9r8GKYqrTwjUPD8ILPZIo2LaLaSw' },
+    },
     TriggerSecrets: { own: 'a-secret-of-the-trigger', other: { own: 'another-secret-of-the-trigger' } },
     Skills: { Scripts: { PlatformIsolationAcknowledged: true } },
   },

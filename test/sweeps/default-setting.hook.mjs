@@ -26,7 +26,9 @@ const withDefault = (node, value, path) => {
   if (node.node === 'section') return withDefault(node.group, value, path);
   if (node.node === 'list') return value.map((item) => withDefault(node.item, item, below));
   if (node.node === 'map')
-    return Object.fromEntries(Object.entries(value).map(([own, entry]) => [own, withDefault(node.entry, entry, below)]));
+    return Object.fromEntries(
+      Object.entries(value).map(([own, entry]) => [own, withDefault(node.entry, entry, below)]),
+    );
   const member = node.members[name];
   if (member !== undefined) return { ...value, [name]: withDefault(member, value[name], below) };
   // The open part of a group has no name of its own in keys.

@@ -1,6 +1,6 @@
 /**
  * `npm run test:sweeps`: breaks the service on purpose, one place at a time, and expects a red test for each.
- * `-- settings` or `-- tenants` for one of the two; `--only <text>` for names that contain it, `--from <n>/<m>` for one of m
+ * `-- settings` or `-- tenants` for one of the two; `--only <pattern>` for names that it matches, `--from <n>/<m>` for one of m
  * equal parts, `--workers <n>` (as many as cores), `--verbose`.
  */
 import { chmodSync, mkdtempSync, rmSync } from 'node:fs';
@@ -26,7 +26,7 @@ chmodSync(scratch, 0o1777);
 const postgres = await startPostgres({ TMPDIR: scratch });
 try {
   const asked = {
-    only: option('--only', ''),
+    only: new RegExp(option('--only', '')),
     part,
     parts,
     workers: Number(option('--workers', availableParallelism())),

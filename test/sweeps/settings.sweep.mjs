@@ -23,7 +23,7 @@ export const settingsSweep = async ({ only, part, parts, workers, isVerbose, scr
   const { configSchema } = await import('../../src/core/config/schema.ts');
   const { keys, planned } = settingKeys(configSchema);
   const groups = [...Map.groupBy(keys, groupOf)]
-    .filter(([name]) => name.includes(only))
+    .filter(([name]) => only.test(name))
     .filter((_group, index) => index % parts === part - 1);
   const exceptions = parse(readFileSync(join(root, 'test/sweeps/settings.exceptions.yaml'), 'utf8')) ?? {};
   const candidatesOf = createCandidates(root, maxCandidates);
@@ -68,7 +68,8 @@ export const settingsSweep = async ({ only, part, parts, workers, isVerbose, scr
         if (gap.test(reason)) result.gaps.push(`${name}: ${reason}`);
         else result.excepted += 1;
       }
-      if (isVerbose || redIn === null) console.log(`${done}/${groups.length}  ${name}  ${redIn ?? `no test notices; set by ${setters}`}`);
+      if (isVerbose || redIn === null)
+        console.log(`${done}/${groups.length}  ${name}  ${redIn ?? `no test notices; set by ${setters}`}`);
     }
   };
   await Promise.all(Array.from({ length: workers }, work));

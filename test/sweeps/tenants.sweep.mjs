@@ -35,18 +35,26 @@ const namesThing = (schema) => {
 };
 
 const takesId = ({ params, query, body }) =>
-  Object.keys(params?.properties ?? {}).length > 0 || Object.keys(query?.properties ?? {}).some(isId) || namesThing(body);
+  Object.keys(params?.properties ?? {}).length > 0 ||
+  Object.keys(query?.properties ?? {}).some(isId) ||
+  namesThing(body);
 
 export const tenantsSweep = async ({ only, part, parts, workers, isVerbose, scratch, variables }) => {
   const { operations } = await import('../../src/operations.ts');
   const { operationEntries } = await import('../../src/core/dispatch.ts');
   const ids = operationEntries(operations)
-    .filter(({ id, operation }) => operation.role !== null && takesId(operation) && id.includes(only))
+    .filter(({ id, operation }) => operation.role !== null && takesId(operation) && only.test(id))
     .map(({ id }) => id)
     .filter((_id, index) => index % parts === part - 1);
   const exceptions = parse(readFileSync(join(root, 'test/sweeps/tenants.exceptions.yaml'), 'utf8')) ?? {};
   const runWith = (file, operation) =>
-    runFile({ file, hook, scratch, options: optionsFor(file), variables: { ...variables, ACP_SWEEP_OPERATION: operation } });
+    runFile({
+      file,
+      hook,
+      scratch,
+      options: optionsFor(file),
+      variables: { ...variables, ACP_SWEEP_OPERATION: operation },
+    });
   for (const file of new Set(ids.map(fileFor))) {
     const { isRed, failing } = await runWith(file, '');
     if (isRed) throw new Error(`${file} fails with nothing broken: ${failing}`);
@@ -66,7 +74,8 @@ export const tenantsSweep = async ({ only, part, parts, workers, isVerbose, scra
       if (redIn !== null && reason !== undefined) stale.push(id);
       if (redIn === null && reason === undefined) missing.push(id);
       if (redIn === null && gap.test(reason ?? '')) gaps.push(`${id}: ${reason}`);
-      if (isVerbose || redIn === null) console.log(`${id}  ${redIn ?? `no test notices${reason === undefined ? '' : `: ${reason}`}`}`);
+      if (isVerbose || redIn === null)
+        console.log(`${id}  ${redIn ?? `no test notices${reason === undefined ? '' : `: ${reason}`}`}`);
     }
   };
   await Promise.all(Array.from({ length: workers }, work));

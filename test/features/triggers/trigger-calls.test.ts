@@ -441,7 +441,11 @@ forEachService('TRIGGER-15 TRIGGER-20 WEBHOOK-36 signatures and ids go by the to
     const now = Math.floor(app.clock.now() / 1000);
     for (const late of [-seconds, seconds]) {
       assert.equal(await outcomeOf(app, { timestamp: now + late }), '202', `${tolerance}: ${late}`);
-      assert.match(await outcomeOf(app, { timestamp: now + late + Math.sign(late) * 2 }), /^401 /, `${tolerance}: ${late}`);
+      assert.match(
+        await outcomeOf(app, { timestamp: now + late + Math.sign(late) * 2 }),
+        /^401 /,
+        `${tolerance}: ${late}`,
+      );
     }
     assert.equal(await outcomeOf(app, { id: 'evt-1' }), '202');
     await app.clock.advance(2 * seconds * 1000);
@@ -507,7 +511,13 @@ overHttp('RATE-4 calls of triggers and meta are free of the limit of requests, a
   await saveTrigger(app);
   const meta = async () => (await fetch(`${app.url}/api/meta`)).status;
   const call = async () => [await outcomeOf(app), await meta()];
-  assert.deepEqual([await call(), await call()], [['202', 200], ['202', 200]]);
+  assert.deepEqual(
+    [await call(), await call()],
+    [
+      ['202', 200],
+      ['202', 200],
+    ],
+  );
   const list = async () => (await fetch(`${app.url}/api/agents`)).status;
   assert.deepEqual([await list(), await list()], [200, 429], 'one permit was left');
   assert.deepEqual(await call(), ['202', 200]);
