@@ -62,6 +62,8 @@ const clearedAtOnce = 200;
 const piecesAtOnce = 1000;
 // Keys come from another thread, and unpacking them takes the event loop: a thousand, about a millisecond.
 const unitsAtOnce = 1000;
+/** How soon a pause between two batches notices that the sweep has to stop. */
+const pauseStepMs = 200;
 
 class SweepError extends Error {
   readonly code: string;
@@ -149,6 +151,15 @@ const removeByStatements = async (state: SweepState, batch: readonly SweepUnit[]
   }
 };
 
+/** In steps, so that a sweep that has to stop does not hold its process to the end of a long delay. */
+const pauseBetween = async (state: SweepState): Promise<void> => {
+  for (let left = state.deps.batchDelayMs; ; left -= pauseStepMs) {
+    await pause(Math.min(Math.max(left, 0), pauseStepMs));
+    stopIfAsked(state);
+    if (left <= pauseStepMs) return;
+  }
+};
+
 /** What goes, batch by batch; units are looked up in pages, and the last unit of a page is where the next begins. */
 const batches = async function* (state: SweepState, bound: SweepBound): AsyncGenerator<readonly SweepUnit[], void> {
   const { deps, target, tenantId } = state;
@@ -162,7 +173,7 @@ const batches = async function* (state: SweepState, bound: SweepBound): AsyncGen
       const batch = batchOf(page, deps.batchSize);
       page = page.slice(batch.length);
       yield batch;
-      if (page.length > 0 || !isLast) await pause(deps.batchDelayMs);
+      if (page.length > 0 || !isLast) await pauseBetween(state);
     }
   }
 };

@@ -1,7 +1,9 @@
 import assert from 'node:assert/strict';
 import type { Client } from '../../../src/client/client.ts';
-import { forEachService } from '../../support/app.ts';
+import { forEachDurableService, forEachService } from '../../support/app.ts';
+import { eventually } from '../../support/eventually.ts';
 import { followToEnd, getRun, runJson } from '../runs/run-calls.ts';
+import { receiver, save as saveWebhook, webhookSetup } from '../webhooks/webhook-world.ts';
 import { calls, decide, openApprovals, queueWaiting } from './approval-world.ts';
 
 const ids = async (
@@ -60,3 +62,36 @@ forEachService('APPR-16 a run that a plain message has overtaken was not continu
   await runJson(client, 'helper', { message: 'Hi', sessionId: 's-1' });
   assert.equal((await getRun(client, asked.runId)).continuedBy, null);
 });
+
+forEachDurableService(
+  'JOB-34 attempts of runs, continuations, deliveries and other jobs go by settings of their own',
+  async (open, t) => {
+    const app = await openApprovals(open, {
+      ...webhookSetup(
+        { RetryDelays: ['1h', '2h'] },
+        { service: { AsyncRun: { MaxAttempts: 5 }, Scheduling: { MaxAttempts: 7 } } },
+      ),
+      agents: [],
+    });
+    const maxAttempts = async (id: string) => (await app.client.jobs.get({ params: { id } })).body.job.maxAttempts;
+    const server = await receiver(t);
+    await saveWebhook(app.client, server.url, { events: ['run.completed'] });
+    const { runId, rows } = await queueWaiting(app, 's', ['pay', { amount: 5 }]);
+    const { continuationRunId } = await decide(app.client, rows[0]?.id ?? '', true);
+    await followToEnd(app.client, continuationRunId ?? '');
+    const { jobId } = (await app.client.retention.run({ query: {} })).body;
+    assert.deepEqual(
+      [await maxAttempts(runId), await maxAttempts(continuationRunId ?? ''), await maxAttempts(jobId)],
+      [5, 5, 7],
+    );
+    const query = { handlerKey: 'acp.webhook-delivery' };
+    const deliveries = await eventually('the delivery', async () => {
+      const jobs = (await app.client.jobs.list({ query })).body;
+      return jobs.length > 0 ? jobs : null;
+    });
+    assert.deepEqual(
+      deliveries.map((job) => job.maxAttempts),
+      [3],
+    );
+  },
+);

@@ -10,7 +10,7 @@ import {
   type TestApp,
 } from '../../support/app.ts';
 import { trail } from '../../support/audit-chain.ts';
-import { listRuns, refusal, runJson, stream } from '../runs/run-calls.ts';
+import { callsTools, listRuns, refusal, runJson, stream, tool } from '../runs/run-calls.ts';
 
 const byName: DataSubjectResolver = {
   async resolve({ id }) {
@@ -103,6 +103,29 @@ forEachDurableService('SUBJ-3 SUBJ-6 SUBJ-7 SUBJ-10 SUBJ-11 a person is exported
       ['data-subject.erase', 0],
     ],
   );
+});
+
+forEachDurableService('SUBJ-7 the bytes of a file outside of a session go at once, and no others', async (open) => {
+  let userId = '';
+  const app = await open({
+    script: callsTools('draw'),
+    agents: [{ name: 'helper', toolNames: ['draw'] }],
+    tools: [
+      tool('draw', async (_args, { saveAttachment }) => {
+        await saveAttachment(Buffer.from(`notes of ${userId}`), 'notes.txt');
+        // The same bytes of two people are stored once, and stay while one of them has them.
+        await saveAttachment(Buffer.from('what both have'), 'both.txt');
+        return 'drawn';
+      }),
+    ],
+    module: { dataSubjectResolver: byName, attributionResolver: { resolve: async () => ({ userId }) } },
+  });
+  for (userId of ['zoraida', 'bob']) await runJson(app.client, 'helper', 'Draw');
+  assert.equal(await contents(app), 3);
+  assert.equal((await erase(app, 'zoraida', false)).rowsByTarget['attachments'], 2);
+  assert.equal(await contents(app), 2);
+  assert.equal((await erase(app, 'bob', false)).rowsByTarget['attachments'], 2);
+  assert.equal(await contents(app), 0);
 });
 
 forEachDurableService('SUBJ-7 the runs below those of a person go with them, however deep', async (open) => {

@@ -29,6 +29,22 @@ forEachService('JOB-6 JOB-47 a module works on jobs of its own key', async (open
   ]);
 });
 
+forEachService('JOB-39 a handler gets the tenant of its job, whoever else has jobs of its key', async (open) => {
+  const seen: [string, unknown][] = [];
+  const run: ModuleJobHandler['run'] = async ({ tenantId, payload }) => void seen.push([tenantId, payload]);
+  const app = await open({ module: { jobs: [{ key: 'import', run }] } });
+  for (const tenantId of ['acme', 'default', 'globex']) {
+    const client = app.inTenant(tenantId);
+    await save(client, 'import', { handlerKey: 'import', targetName: 'the shop', payload: { of: tenantId } });
+    const { id } = await trigger(client, 'import');
+    assert.equal((await ended(client, id)).job.status, 'Completed');
+  }
+  assert.deepEqual(
+    seen,
+    ['acme', 'default', 'globex'].map((tenantId) => [tenantId, { of: tenantId }]),
+  );
+});
+
 forEachService('JOB-37 a module ends its items one by one, and without items the job is as it says', async (open) => {
   const payload = ['good', 'bad', 'good'];
   const { app, id } = await openWith(

@@ -112,6 +112,20 @@ forEachService('AGENT-40 TOOL-9 files of a session: write, list, read, search, d
   assert.equal(await use(app, 's', ['file_delete', { path: 'notes/a.md' }]), 'There is no file "notes/a.md".');
 });
 
+forEachDurableService('SESS-17 a branch copies neither the todo list nor the files of its parent', async (open) => {
+  const app = await openWith(open, allMemory);
+  const todos = [{ text: 'Paint', status: 'in_progress' }];
+  const noted = { path: 'a.txt', content: 'Blue' };
+  await use(app, 'parent', ['todo_write', { todos }], ['file_write', noted]);
+  await app.client.sessions.branch({ params: { sessionId: 'parent' }, body: { newSessionId: 'branch' } });
+  assert.deepEqual(await use(app, 'branch', ['todo_list', {}]), { todos: [] });
+  assert.deepEqual(await use(app, 'branch', ['file_list', {}]), { files: [] });
+  // What the branch writes under the same names is its own.
+  await use(app, 'branch', ['todo_write', { todos: [] }], ['file_write', { ...noted, content: 'Red' }]);
+  assert.deepEqual(await use(app, 'parent', ['todo_list', {}]), { todos });
+  assert.equal(await use(app, 'parent', ['file_read', { path: noted.path }]), 'Blue');
+});
+
 forEachService('TOOL-10 a path is no way out, and no way to write what cannot be listed', async (open) => {
   const app = await openWith(open, allMemory);
   for (const path of [

@@ -359,3 +359,42 @@ forEachDoor('AGENT-54 SEC-43 the catalog says which providers a tenant may call'
     'another tenant is not limited',
   );
 });
+
+forEachDoor('SEC-31 policy and bindings of another tenant are not there, to read, save or delete', async (open) => {
+  const app = await open(setup());
+  const [acme, globex] = [await acmeOf(app), await clientOf(app, 'globex')];
+  const ofAcme = { tenantId: 'acme' };
+  await acme.egressPolicies.save({ params: ofAcme, body: { allowedProviders: ['openai'] } });
+  await acme.providerBindings.save({ params, body: { apiKeyConfigurationName: key } });
+  const seen = async () => [
+    (await acme.egressPolicies.get({ params: ofAcme })).body,
+    (await acme.providerBindings.list({ params: ofAcme })).body,
+  ];
+  const before = await seen();
+  const attempts = (tenantId: string) => [
+    globex.egressPolicies.get({ params: { tenantId } }),
+    globex.egressPolicies.save({ params: { tenantId }, body: { allowedProviders: [] } }),
+    globex.egressPolicies.remove({ params: { tenantId } }),
+    globex.providerBindings.list({ params: { tenantId } }),
+    globex.providerBindings.save({
+      params: { tenantId, provider: 'openai' },
+      body: { apiKeyConfigurationName: `Service:ProviderKeys:${tenantId}:openai` },
+    }),
+    globex.providerBindings.remove({ params: { tenantId, provider: 'openai' } }),
+  ];
+  const refused = async (tenantId: string) =>
+    Promise.all(
+      attempts(tenantId).map(async (attempt) => {
+        const { status, code, detail } = await refusal(attempt);
+        return [status, code, detail?.replaceAll(tenantId, '')];
+      }),
+    );
+  const ofAnother = await refused('acme');
+  for (const [status, code] of ofAnother) assert.deepEqual([status, code], [404, 'not-found']);
+  assert.deepEqual(await refused('nowhere'), ofAnother, 'as where nobody is');
+  assert.deepEqual(await seen(), before);
+  // The host's own tenant may do all of it.
+  await app.client.egressPolicies.remove({ params: ofAcme });
+  await app.client.providerBindings.remove({ params });
+  assert.deepEqual((await acme.providerBindings.list({ params: ofAcme })).body, []);
+});

@@ -28,6 +28,35 @@ forEachDurableService('RET-20 a sweep that is in line answers for every target t
 });
 
 forEachDurableService(
+  'RET-23 JOB-45 a sweep that its process leaves is taken up again and comes to its end',
+  async (open) => {
+    const first = await open({ agents, clock: testClock({ at: daysAgo(31) }) });
+    for (const message of ['one', 'two', 'three']) await runJson(first.client, 'helper', message);
+    await first.close();
+    const slow = { Retention: { BatchSize: 1, BatchDelay: '1h' } };
+    const second = await open({ service: slow, folder: first.folder });
+    await second.client.retention.save({ params: { target: 'RunInputs' }, body: { maxAgeDays: 1 } });
+    const { jobId } = (await second.client.retention.run({ query: { target: 'RunInputs' } })).body;
+    await eventually('the first batch', async () => (await second.store.count('run inputs')) < 3);
+    assert.ok((await second.store.count('run inputs')) > 0);
+    await second.close();
+    const third = await open({ folder: first.folder });
+    const job = await ended(third, jobId);
+    assert.equal(job.status, 'Completed');
+    assert.equal(await third.store.count('run inputs'), 0);
+    const sweeps = (await third.client.retention.history({})).body.filter((sweep) => sweep.jobId === jobId);
+    assert.ok(
+      sweeps.every(({ completedAt }) => completedAt !== null),
+      'none is left open',
+    );
+    assert.equal(
+      sweeps.reduce((sum, { deletedRows }) => sum + deletedRows, 0),
+      3,
+    );
+  },
+);
+
+forEachDurableService(
   'RET-18 RET-21 RET-26 while retention is on a sweep comes by itself, once an hour',
   async (open) => {
     const first = await open({ agents, clock: testClock({ at: daysAgo(31) }) });

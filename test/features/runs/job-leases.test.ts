@@ -201,6 +201,25 @@ forEachStore(
   },
 );
 
+forEachStore('JOB-28 a worker leaves the lapsed jobs of lanes that it does not serve', async (t, store) => {
+  const { put, worker, until, clock, jobs } = await openQueue(t, store);
+  const desk = new Desk();
+  for (const lane of ['theirs', 'mine']) {
+    await put(lane, { lane, maxAttempts: 2 });
+    await jobs.claim('dead', clock.now(), clock.now() + 10, 1, anyJob);
+  }
+  await clock.advance(20);
+  const one = worker('w', desk.handler, { lanes: ['mine'] });
+  one.start();
+  await until('mine', 'Running');
+  for (let second = 0; second < 5; second += 1) await clock.advance(1000);
+  desk.end('mine');
+  await one.idle();
+  assert.deepEqual(desk.begun, ['mine']);
+  const row = await jobs.get('theirs');
+  assert.deepEqual([row?.status, row?.lease_owner, row?.attempt], ['Leased', 'dead', 1]);
+});
+
 forEachStore('a job that was given back counts no attempt', async (t, store) => {
   const { put, worker, until } = await openQueue(t, store);
   await put('a');

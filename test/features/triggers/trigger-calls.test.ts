@@ -430,6 +430,31 @@ forEachService('TRIGGER-20 an id is accepted once within two tolerances, and by 
   assert.equal(await outcomeOf(app, { id: 'evt-1' }), '409 trigger-replayed', 'it is reserved anew');
 });
 
+forEachService('TRIGGER-15 TRIGGER-20 WEBHOOK-36 signatures and ids go by the tolerance that is set', async (open) => {
+  for (const [tolerance, seconds] of [
+    ['1m', 60],
+    ['20m', 1200],
+  ] as const) {
+    const app = await openTriggers(open, { service: { ...noWorker, Webhooks: { SignatureTolerance: tolerance } } });
+    app.clock.stand();
+    await saveTrigger(app);
+    const now = Math.floor(app.clock.now() / 1000);
+    for (const late of [-seconds, seconds]) {
+      assert.equal(await outcomeOf(app, { timestamp: now + late }), '202', `${tolerance}: ${late}`);
+      assert.match(
+        await outcomeOf(app, { timestamp: now + late + Math.sign(late) * 2 }),
+        /^401 /,
+        `${tolerance}: ${late}`,
+      );
+    }
+    assert.equal(await outcomeOf(app, { id: 'evt-1' }), '202');
+    await app.clock.advance(2 * seconds * 1000);
+    assert.equal(await outcomeOf(app, { id: 'evt-1' }), '409 trigger-replayed');
+    await app.clock.advance(1000);
+    assert.equal(await outcomeOf(app, { id: 'evt-1' }), '202');
+  }
+});
+
 forEachDurableService('TRIGGER-20 a reservation outlives its process; what has lapsed goes', async (open) => {
   const app = await openTriggers(open, { service: noWorker });
   await saveTrigger(app);
@@ -475,6 +500,27 @@ forEachDurableService('TRIGGER-20 what cannot be queued reserves nothing', async
   }
   for (const what of ['jobs', 'runs', 'calls of triggers', 'triggers'] as const)
     assert.equal(await outcomeOf(app, { id: `evt-${what}` }), '202', what);
+});
+
+overHttp('RATE-4 calls of triggers and meta are free of the limit of requests, and use nothing of it', async (open) => {
+  const app = await openTriggers(open, {
+    service: { ...noWorker, RateLimit: { Enabled: true, PermitLimit: 3, Window: '1h', Partition: 'RemoteAddress' } },
+    agents: [],
+  });
+  await app.client.agents.create({ body: { name: 'helper', model: { provider: 'demo', model: 'demo-1' } } });
+  await saveTrigger(app);
+  const meta = async () => (await fetch(`${app.url}/api/meta`)).status;
+  const call = async () => [await outcomeOf(app), await meta()];
+  assert.deepEqual(
+    [await call(), await call()],
+    [
+      ['202', 200],
+      ['202', 200],
+    ],
+  );
+  const list = async () => (await fetch(`${app.url}/api/agents`)).status;
+  assert.deepEqual([await list(), await list()], [200, 429], 'one permit was left');
+  assert.deepEqual(await call(), ['202', 200]);
 });
 
 forEachService('TRIGGER-21 a denial of the host is 403, and comes before quotas', async (open) => {

@@ -4,7 +4,7 @@ import { testClock } from '../../support/clock.ts';
 import { eventually } from '../../support/eventually.ts';
 import { calls, openApprovals } from '../approvals/approval-world.ts';
 import { priced, saveQuota } from '../quotas/quota-calls.ts';
-import { enqueue, getRun, refusal, runJson, runStream, start } from '../runs/run-calls.ts';
+import { enqueue, getRun, listRuns, refusal, runJson, runStream, start } from '../runs/run-calls.ts';
 import { jobsOf, save as saveSchedule } from '../schedules/schedule-world.ts';
 import { crmSecret, deliveriesOf, get, messages, newest, receiver, save, webhookSetup } from './webhook-world.ts';
 
@@ -101,6 +101,38 @@ forEachDurableService(
     assert.ok(!server.received.some(({ body }) => body.includes('a text of the provider')));
   },
 );
+
+forEachDurableService('WEBHOOK-16 runs below a root publish nothing, whether they end well or not', async (open, t) => {
+  const ask = (name: string) => ({ toolCalls: [{ name: `call_${name}`, arguments: { message: 'Go' } }] });
+  const at = (name: string) => ({ provider: 'demo', model: name });
+  const app = await open(
+    webhookSetup(
+      {},
+      {
+        script: [
+          { when: { model: 'bad' }, reply: { error: 'provider_error' } },
+          { when: { tool: 'call_bad' }, reply: { text: 'Done.' } },
+          { when: { tool: 'call_good' }, reply: ask('bad') },
+          { when: { model: 'root' }, reply: ask('good') },
+          { reply: { text: 'Good.' } },
+        ],
+        agents: [
+          { name: 'good' },
+          { name: 'bad', model: at('bad') },
+          { name: 'root', model: at('root'), callableAgentNames: ['good', 'bad'] },
+        ],
+      },
+    ),
+  );
+  const server = await receiver(t);
+  await save(app.client, server.url, { events: ['run.completed', 'run.failed', 'run.canceled'] });
+  const { runId } = await runJson(app.client, 'root', 'Hi');
+  const children = (await listRuns(app.client, { includeChildren: true })).filter(({ id }) => id !== runId);
+  assert.deepEqual(children.map(({ status }) => status).toSorted(), ['Completed', 'Failed']);
+  const published = (await deliveriesOf(app.client)).map(({ eventType }) => eventType);
+  assert.deepEqual(published, ['run.completed']);
+  assert.equal((await messages(server, 1))[0]?.data['runId'], runId);
+});
 
 forEachDurableService('WEBHOOK-16 a queued run that is canceled before it begins is told, too', async (open, t) => {
   const app = await open(webhookSetup({}, { service: { Scheduling: { RunWorker: false } } }));
