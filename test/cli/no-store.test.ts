@@ -25,6 +25,8 @@ const needNoStore: readonly string[] = [
   ...['agents validate', 'replay', 'connect', 'openapi', 'completion', 'version', 'help'],
   // It asks for a terminal first.
   'tui',
+  // It waits for a service to come.
+  'wait',
 ];
 
 /** Arguments of commands that check them before they look for a service. */

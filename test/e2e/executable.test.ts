@@ -78,13 +78,8 @@ describe('the executable in an empty folder', () => {
       'export const shout = (text: string): string => text.toUpperCase();',
     );
     writeFileSync(join(place.folder, 'tools.mts'), toolModule);
-    const { code, stdout, stderr } = await place.call([
-      'tools',
-      'list',
-      '--json',
-      '--set',
-      'Host:Modules=["./tools.mts"]',
-    ]);
+    writeFileSync(join(place.folder, 'with-tools.yaml'), 'Host: { Modules: [./tools.mts] }\n');
+    const { code, stdout, stderr } = await place.call(['tools', 'list', '--json', '--config', 'with-tools.yaml']);
     assert.equal(code, 0, stderr);
     assert.match(stdout, /"shout"/);
   });

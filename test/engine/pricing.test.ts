@@ -75,7 +75,14 @@ test('RUN-63 the cost of a run with several models is the sum, unknown when a pa
   const plain = costOf(usage(10, 10), prices(1, 1));
   assert.deepEqual(amounts(addCosts(known, plain)), [20, 30, 5, 55]);
   assert.deepEqual(amounts(addCosts(plain, costOf(usage(1, 1), prices(null, null)))), [null, null, null, null]);
-  assert.equal(addCosts(known, plain).prices, plain.prices);
+  // Unit prices of calls that had different ones are none of the whole.
+  assert.deepEqual(addCosts(known, plain).prices, {
+    input: null,
+    output: null,
+    cachedInput: null,
+    source: plain.prices.source,
+  });
+  assert.deepEqual(addCosts(plain, plain).prices, plain.prices);
 });
 
 test('RUN-61 MODEL-26 the catalog counts when it has a price, and is never mixed with the configuration', () => {

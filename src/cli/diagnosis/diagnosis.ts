@@ -200,10 +200,11 @@ const listed = (check: string, names: readonly string[], none: string): Finding 
 // A compatible endpoint may ask for no key, and a module may have that of Azure.
 const keyless: readonly string[] = ['compatible', 'azure', 'scripted'];
 
-/** True for a provider that answers nothing without a key. The second one of a section is not said again. */
-const lacksKey = (name: string, kind: string, { values }: LoadedConfig): boolean =>
-  !keyless.includes(kind) &&
-  providerConnections(values).some(({ names, apiKey }) => names[0] === name && apiKey === null);
+/** The section of a provider that answers nothing without a key, where it has none; null: it has one, or needs none. */
+const sectionWithoutKey = (name: string, kind: string, { values }: LoadedConfig) =>
+  keyless.includes(kind)
+    ? null
+    : (providerConnections(values).find(({ names, apiKey }) => names.includes(name) && apiKey === null) ?? null);
 
 const partFindings = async function* (
   { providers, tools, modules, codeAgents }: AppDescription,
@@ -215,9 +216,12 @@ const partFindings = async function* (
   const asked = new Map<string, string>();
   for (const { name, kind } of providers) {
     const script = config.values.Service.Providers.Scripted[name]?.File;
-    if (lacksKey(name, kind, config))
-      yield finding('warn', 'provider', `${name} (${kind}) has no ApiKey; its runs will fail`);
-    else if (script !== undefined) yield finding('ok', 'provider', `${name} (${kind}): ${script}`);
+    const section = sectionWithoutKey(name, kind, config);
+    if (section !== null) {
+      // A section may make several providers: one finding stands for all.
+      if (section.names[0] === name)
+        yield finding('warn', 'provider', `${name} (${kind}) has no ApiKey; its runs will fail`);
+    } else if (script !== undefined) yield finding('ok', 'provider', `${name} (${kind}): ${script}`);
     else asked.set(name, `${name} (${kind})`);
   }
   if (asked.size > 0) yield* await providerFindings(client, asked);

@@ -9,12 +9,16 @@ export const storedText = (text: string): string => (text.includes(nul) ? text.r
 
 const isStorable = (text: string): boolean => !text.includes(nul) && text.isWellFormed();
 
-const holdsOnlyStorable = (value: unknown): boolean => {
-  if (typeof value === 'string') return isStorable(value);
-  if (typeof value !== 'object' || value === null) return true;
-  if (Array.isArray(value)) return value.every(holdsOnlyStorable);
-  for (const key of Object.keys(value))
-    if (!isStorable(key) || !holdsOnlyStorable((value as Record<string, unknown>)[key])) return false;
+/** Goes through a list in place of recursion: callers in this process may nest a value as deep as they like. */
+const holdsOnlyStorable = (whole: unknown): boolean => {
+  const left: unknown[] = [whole];
+  while (left.length > 0) {
+    const value = left.pop();
+    if (typeof value === 'string' && !isStorable(value)) return false;
+    if (typeof value !== 'object' || value === null) continue;
+    if (!Array.isArray(value) && !Object.keys(value).every(isStorable)) return false;
+    for (const item of Object.values(value)) left.push(item);
+  }
   return true;
 };
 

@@ -1,5 +1,6 @@
 import type { Json } from '../../contract/schema.ts';
 import { canonicalJson } from '../../core/documents/canonical-json.ts';
+import { nestsTooDeep } from '../../core/documents/json-depth.ts';
 import { parseArguments } from './arguments.ts';
 import { authorizeCall } from './authorize.ts';
 import { type CallEnd, canceled, invalid, runBody, thrown } from './call-body.ts';
@@ -74,7 +75,14 @@ export const prepareCall = async (
   if (signal.aborted) return done(canceled);
   if (denial !== null) return done({ status: 'denied', text: denial });
 
-  if (args === undefined) return done(invalid('The arguments are not valid JSON.'));
+  if (args === undefined)
+    return done(
+      invalid(
+        nestsTooDeep(request.argumentsText)
+          ? 'The arguments are nested too deeply.'
+          : 'The arguments are not valid JSON.',
+      ),
+    );
   if (canonical === null) return done(invalid('The arguments are nested too deeply.'));
   try {
     const mistake = argumentsMistake(tool, args);

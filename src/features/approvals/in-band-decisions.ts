@@ -26,6 +26,8 @@ export interface InBandDecisionDeps {
   readonly rules: StandingRules;
   readonly audit: Pick<AuditLog, 'change'>;
   readonly metrics: ApprovalMetrics;
+  /** A reason as the guards let it be stored. Throws `content-blocked`. */
+  inspect(context: CallContext, reason: string, row: ApprovalRow): Promise<string>;
   /** Of a session of which nothing in the mailbox waits. */
   voidOpen(tenantId: string, sessionId: string): Promise<void>;
   readonly now: () => number;
@@ -96,6 +98,11 @@ export const createInBandDecisions = (deps: InBandDecisionDeps): Pick<Mailbox, '
       const outcomeOf = (requestId: string) =>
         decisionOf.get(requestId)?.approved === true ? ('Approved' as const) : ('Rejected' as const);
       const pauses = await pausesOf(open);
+      const reasons = new Map<string, string | null>();
+      for (const row of pauses.flatMap(({ rows }) => rows)) {
+        const reason = decisionOf.get(row.request_id)?.reason?.trim() ?? '';
+        reasons.set(row.request_id, reason === '' ? null : await deps.inspect(context, reason, row));
+      }
       const decidedAt = now();
       await audit
         .change({ tenantId, principal, audit: decisionInRun }, async (stores, tell) => {
@@ -107,7 +114,7 @@ export const createInBandDecisions = (deps: InBandDecisionDeps): Pick<Mailbox, '
                 status: outcomeOf(requestId),
                 decidedBy: principal.actor,
                 decidedAt,
-                reason: decisionOf.get(requestId)?.reason ?? null,
+                reason: reasons.get(requestId) ?? null,
               });
             await approvals.moveHandover(handover, 'Answered', runId);
           }

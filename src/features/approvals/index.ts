@@ -139,7 +139,17 @@ export const approvalsFeature = (deps: ApprovalsDeps) => {
           calls: new Map(rows.map((row) => [row.request_id, { status: statusAt(row, at), reason: row.reason }])),
         };
       },
-      ...createInBandDecisions({ store, rules, audit, metrics, voidOpen: requests.voidOpen, now, newId }),
+      ...createInBandDecisions({
+        store,
+        rules,
+        audit,
+        metrics,
+        inspect: (context, reason, { agent_name, run_id, session_id }) =>
+          deps.guards.inspectRequest(context, reason, { agentName: agent_name, runId: run_id, sessionId: session_id }),
+        voidOpen: requests.voidOpen,
+        now,
+        newId,
+      }),
     } satisfies Mailbox,
     expiration: createApprovalExpiration({
       store,

@@ -19,6 +19,7 @@ import {
   type CodeAgents,
   noCodeAgents,
 } from '../../../src/features/agents/index.ts';
+import { agentBodyErrors } from '../../../src/features/agents/unknown-fields.rules.ts';
 import { createAuditLog } from '../../../src/features/audit/index.ts';
 import type { RemoteTools } from '../../../src/features/mcp-servers/index.ts';
 import type { AgentSkills } from '../../../src/features/skills/index.ts';
@@ -184,7 +185,11 @@ export const openWorld = async (context: TestContext, options: WorldOptions = {}
     prefix: '/base',
     now,
   });
-  const dispatch = createDispatch({ agents: agentOperations }, { agents: feature.handlers });
+  const dispatch = createDispatch(
+    { agents: agentOperations },
+    { agents: feature.handlers },
+    { bodyErrors: agentBodyErrors },
+  );
   return {
     async call(verb, params, body, tenantId = 'default') {
       const found = dispatch.entries.find((candidate) => candidate.verb === verb);

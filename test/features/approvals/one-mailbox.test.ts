@@ -355,7 +355,9 @@ forEachDurableService(
       const runs = await listRuns(app.client, { sessionId: session });
       // The run that goes on, whichever it is, is the only one that executes the call.
       await followToEnd(app.client, continuationRunId ?? '');
-      assert.equal(runs.length, 2, JSON.stringify(runs));
+      // A message may come when the run that the mailbox queued has ended already: then it is a turn of its own.
+      const isNextTurn = refused.length === 0 && 'message' in brought;
+      assert.ok(runs.length === 2 || (runs.length === 3 && isNextTurn), JSON.stringify(runs));
       assert.ok(
         refused.length <= 1 && refused.every(({ code }) => /^approval-|^session-busy$/.test(code)),
         String(refused),

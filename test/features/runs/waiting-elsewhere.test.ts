@@ -150,7 +150,8 @@ forEachSharedService(
     guard.open();
     assert.equal((await answer).errorType, 'orphaned');
     assert.deepEqual(await getRun(two.client, runId), before);
-    assert.deepEqual(errorsIn(one), ['The request failed']);
+    // The end of a run is one line, and no fault of the service.
+    assert.deepEqual(errorsIn(one), []);
   },
 );
 
