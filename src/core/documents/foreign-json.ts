@@ -6,7 +6,7 @@ export const foreignJsonLimits: JsonLimits = { maxDepth: maxJsonDepth, maxValues
 /** One event of a stream, of which the next one may follow at once. */
 export const foreignEventLimits: JsonLimits = { maxDepth: maxJsonDepth, maxValues: 250_000, maxMembers: 50_000 };
 
-/** JSON that is not even parsed, for its depth or for how much it holds. Whoever expects no JSON at all may treat it as such. */
+/** JSON that is not even parsed, for its depth or for how much it holds. A caller that accepts other text may treat it as such. */
 export class ForeignJsonError extends SyntaxError {
   constructor(problem: string) {
     super(`The JSON ${problem}.`);
