@@ -13,7 +13,7 @@ import type { Connection, Session, StoreAccess } from './session.ts';
 /** What decides which service a command talks to. */
 export type Target = Pick<Session, 'globals' | 'environment' | 'cwd'>;
 
-/** How a store is opened where no service is found, and who is told that it was. */
+/** How a store is opened where no service is found, and where that is reported. */
 interface LocalAccess {
   readonly access: StoreAccess;
   readonly note: (text: string) => void;
@@ -38,7 +38,7 @@ const overHttp = (url: string, token: string | undefined): Transport =>
   httpTransport({ url, token, userAgent: `acp/${version}` });
 
 /**
- * Says on what the command works. Throws `store-missing` where a store would be made that nobody asked for: without a
+ * Says on what the command works. Throws `store-missing` where a store would be made without a request for one: without a
  * configuration file the folder, or a misspelt variable, is probably the wrong one.
  */
 const announceStore = async (config: LoadedConfig, { cwd }: Target, { access, note }: LocalAccess): Promise<void> => {

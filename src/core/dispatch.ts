@@ -172,7 +172,7 @@ export const createDispatch = (
         const openStream = (): void => incoming.openStream?.({ principal, tenantId });
         const call = { requestId, tenantId, principal, signal, rawBody, method, path, trace, receivedAt };
         const reply = await answers.handler({ ...call, audit, once, openStream, readBody }, input);
-        // Nothing of it has begun before somebody subscribes to it.
+        // Nothing of it has begun before a reader subscribes to it.
         if ('stream' in reply) openStream();
         return reply;
       } catch (error) {

@@ -5,7 +5,7 @@ import { addUsage } from './usage.ts';
 /** What the calls of one model in a run used. */
 export interface ModelShare {
   readonly provider: string | null;
-  /** Null: nobody knows, or those of many models together. */
+  /** Null: unknown, or those of many models together. */
   readonly model: string | null;
   readonly calls: number;
   readonly usage: ModelUsage;

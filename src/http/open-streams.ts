@@ -7,7 +7,7 @@ export interface OpenStreamLimits {
   readonly maxPerTenant: number;
 }
 
-// A stream ends when it ends: nobody knows how soon there is one less.
+// A stream ends when it ends: the time until one is free is unknown.
 const retryAfterMs = 5000;
 
 const tooMany = (whose: string, most: number, setting: string): AcpError =>

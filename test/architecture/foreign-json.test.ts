@@ -18,6 +18,7 @@ const ofTheService: Readonly<Record<string, string>> = {
   'src/engine/record/event-pack.ts': 'events, as they were recorded',
   'src/engine/record/payload.ts': 'a payload, as it was recorded',
   'src/engine/record/run-listeners.ts': 'an event of the run itself',
+  'src/engine/record/run-log-unit.ts': 'the terminal event of the run itself',
   'src/engine/tools/arguments.ts': 'arguments of a model, counted on the line before',
   'src/engine/tools/definition.ts': 'a copy of a schema',
   'src/engine/tools/registry.ts': 'a copy of a schema',

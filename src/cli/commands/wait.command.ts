@@ -25,7 +25,7 @@ const addressOf = async (session: Session): Promise<string | null> => {
   return `${Host.Url.replace(/\/+$/, '')}${Host.Prefix}`;
 };
 
-/** Status of an answer, without its body; null: nobody answered. */
+/** Status of an answer, without its body; null: no response came. */
 const statusOf = async (url: string): Promise<number | null> => {
   try {
     const answer = await fetch(url, { signal: AbortSignal.timeout(requestTimeoutMs), redirect: 'manual' });

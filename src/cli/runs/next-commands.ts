@@ -54,7 +54,7 @@ const mailboxCommands = (globals: GlobalOptions, waiting: readonly PendingApprov
   ]);
 
 /**
- * What answers a paused run: the next run of its session; the mailbox when nobody read the run, or when one of its calls
+ * What answers a paused run: the next run of its session; the mailbox when the run had no reader, or when one of its calls
  * was decided there.
  */
 export const nextCommands = async (

@@ -19,7 +19,7 @@ export const foreignEventLimits: JsonLimits = {
   maxShapes: 10_000,
 };
 
-/** JSON that is not even parsed, for its depth or for how much it holds. Whoever expects no JSON at all may treat it as such. */
+/** JSON that is not even parsed, for its depth or for how much it holds. A caller that accepts other text may treat it as such. */
 export class ForeignJsonError extends SyntaxError {
   constructor(problem: string) {
     super(`The JSON ${problem}.`);

@@ -35,7 +35,7 @@ export interface ApprovalHandoverRow {
   context: string;
   /**
    * Waiting; Queued once it goes on; Answered when the session's next run brought the decisions, whose id is then the
-   * continuation's; Lapsed when nobody decided; Dropped when the session went.
+   * continuation's; Lapsed when no decision came; Dropped when the session went.
    */
   state: string;
   version: number;

@@ -250,7 +250,7 @@ export const closeRun = async (run: ActiveRun, ports: ClosingPorts, ending: Endi
         rootRunId: run.plan.parent === null ? null : run.rootId,
         tree: run.plan.parent === null ? run.budget.spent : null,
       }),
-      // Results that were not stored: of their calls nobody knows more than that they were made.
+      // Results that were not stored: all that is known of their calls is that they were made.
       ...((lack === null ? run.steps?.continues === true : lack !== 'ledger')
         ? [ports.journal.toolsUnknown(run.id)]
         : []),

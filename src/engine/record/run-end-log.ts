@@ -29,7 +29,7 @@ const sentences: Readonly<Record<string, string>> = {
   AwaitingInput: 'A run waits for results of its client',
 };
 
-/** One line at Information for each end of a run, whoever executed it, and for each pause. */
+/** One line at Information for each end of a run, in whichever process it executed, and for each pause. */
 export const logRunEnd = (log: Pick<Logger, 'info'>, end: LoggedRunEnd): void => {
   const { runId, tenantId, agent, status, durationMs, inputTokens, outputTokens, cost, error, cause } = end;
   log.info(

@@ -11,7 +11,7 @@ export type UnitFailure = 'taken' | 'away' | null;
 
 /**
  * What a record lacks, each with the ones before it: events and results of calls; what else goes with the end of a run; that
- * nobody knows what became of calls without a result.
+ * it is unknown what became of calls without a result.
  */
 export const recordLacks = ['events', 'sides', 'ledger'] as const;
 export type RecordLack = (typeof recordLacks)[number];

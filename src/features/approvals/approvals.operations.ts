@@ -19,7 +19,7 @@ export const approvalOperations = defineOperations({
     path: '/api/approvals/pending',
     summary: 'List the tool calls that wait for a decision, newest first',
     description:
-      'Every call that waits is listed, whoever started its run; with `inBand` the next run of its session may decide it as well. What is decided here is the call with the arguments that the entry shows.',
+      'Every call that waits is listed, whatever started its run; with `inBand` the next run of its session may decide it as well. What is decided here is the call with the arguments that the entry shows.',
     query: Type.Object({ agentName: Type.Optional(Type.String()), ...pagingQuery }),
     responses: { 200: Type.Array(PendingApproval) },
     errors: ['run-not-allowed'],

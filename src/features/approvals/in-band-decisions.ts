@@ -37,7 +37,7 @@ export interface InBandDecisionDeps {
 /** A decision that a run brings is told of the run. */
 const decisionInRun: OperationAudit = { ...approvalOperations.decide.audit, entity: 'run' };
 
-// A reader of the row, and the audit trail, are told why nobody approved the call.
+// A reader of the row, and the audit trail, give the reason why the call was not approved.
 const overtakenReason = 'The conversation went on with another message.';
 
 /** A paused run with its rows in the mailbox. A run of an earlier version, or one that is not recorded, has none. */

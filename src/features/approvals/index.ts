@@ -99,7 +99,7 @@ export const approvalsFeature = (deps: ApprovalsDeps) => {
     mailbox: {
       /**
        * Queues a continuation that became due because the last call lapsed, too: the scan that would do it may be a while
-       * off, and no other turn may come between. While nothing can be queued, what was decided holds nobody up. Calls that
+       * off, and no other turn may come between. While nothing can be queued, what was decided blocks no turn. Calls that
        * the session's next run may decide block no turn, until one of them was decided in the mailbox.
        */
       async blockedUntil(tenantId, sessionId) {

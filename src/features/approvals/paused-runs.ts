@@ -26,7 +26,7 @@ export interface PausedRunDeps {
   readonly newId: () => string;
 }
 
-/** Whether somebody reads the answer of the run, which then carries the requests. */
+/** Whether a caller reads the answer of the run, which then carries the requests. */
 const isInBand = ({ plan }: ActiveRun): boolean => plan.job === null;
 
 /** What is stored with the end of a run that waits: its open requests and, for approvals, their rows in the mailbox. */

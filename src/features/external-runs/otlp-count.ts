@@ -7,7 +7,7 @@ export interface OtlpLimits {
   /** Resources and libraries, which group the spans. */
   readonly groups: number;
   readonly attributesPerSpan: number;
-  /** Attributes, their values to every depth, events, links, and fields that nobody knows. */
+  /** Attributes, their values to every depth, events, links, and unknown fields. */
   readonly values: number;
 }
 

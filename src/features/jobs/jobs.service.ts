@@ -38,7 +38,7 @@ export interface JobServiceDeps {
 /** Tells an agent of another system that nobody waits any more for what it does. */
 export const remoteCancelKey = 'acp.remote-task-cancel';
 
-/** Queued by the service for itself: nobody started them, and one event can bring thousands of deliveries. */
+/** Queued by the service for itself: no caller started them, and one event can bring thousands of deliveries. */
 const backgroundJobKeys: readonly string[] = ['acp.webhook-delivery', 'acp.online-eval', remoteCancelKey];
 
 /** Of the service itself. Their payloads hold messages, which the scope of jobs does not open. */

@@ -52,7 +52,7 @@ interface Subscriber {
 /** What the streams of one tenant have in common. */
 interface Watch {
   readonly subscribers: Set<Subscriber>;
-  /** As it was at the last look; null: nobody has asked. */
+  /** As it was at the last look; null: no poll yet. */
   list: Promise<string> | null;
 }
 

@@ -165,7 +165,7 @@ export const createDiscovery = (deps: DiscoveryDeps) => {
   };
 
   return {
-    /** One server now. Never rejects for what the server does. True: it has answered with what nobody can read. */
+    /** One server now. Never rejects for what the server does. True: its response cannot be read. */
     async look(row: McpServerRow, options: LookOptions): Promise<boolean> {
       const lacking = connections.lacking(row);
       if (lacking !== null) {

@@ -70,7 +70,7 @@ export const testPrices = async (
     add(sum, old, next);
   };
 
-  /** What each model of the run cost and would cost; one whose old cost nobody knows is in the sums of the run alone. */
+  /** What each model of the run cost and would cost; one whose old cost is unknown is in the sums of the run alone. */
   const addModels = (row: RunRow, { total, prices, shares }: PricedRun, old: number): void => {
     const before = decodeShares(row.model_shares);
     if (shares === null || before === null) {

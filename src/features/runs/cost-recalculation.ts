@@ -41,7 +41,7 @@ export interface PricedRun extends CostMicros {
 }
 
 /**
- * What a closed run costs at the prices of a list, or why nobody knows: no price for one of its models, or no tokens.
+ * What a closed run costs at the prices of a list, or why it is unknown: no price for one of its models, or no tokens.
  * `keepsKnown`: a cost of one of its models that is known stays.
  */
 export type RunPricing = (row: RunRow, keepsKnown?: boolean) => PricedRun | 'Unknown' | 'Skipped';

@@ -101,7 +101,7 @@ export const createLostRuns = (deps: LostRunDeps) => {
       if (kept === null || sessionId === null || kept.messages.length === 0) return;
       const sessions = stores(sessionStore);
       const session = await sessions.get(tenantId, sessionId);
-      // Whoever has taken the session since has kept the turn.
+      // The process that has taken the session since has stored the turn.
       if (session?.active_run_id === row.id)
         await stores.write(sessions.saveTurn(session, row.id, kept.messages, null, now()));
     };

@@ -78,7 +78,7 @@ export const createLateClosings = ({ storage, clock, log, announce, written, dro
     }
   };
   const isAway = (error: unknown): boolean => error instanceof AcpError && error.code === 'store-unavailable';
-  /** A table that refuses what goes with the end keeps nobody from learning that the run is over. */
+  /** A table that refuses what goes with the end does not hide that the run is over. */
   const writeAny = async (runId: string, run: Waiting): Promise<boolean> => {
     let refusal: unknown;
     for (const lack of recordLacks)

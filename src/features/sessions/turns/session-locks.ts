@@ -135,7 +135,7 @@ export const createSessionLocks = (deps: SessionLockDeps, writes: LockWrites) =>
     access.assertMayRun(caller, sessionId, row.owner_id);
     assertSameDoor(caller, row);
     asking();
-    // In one unit: whoever takes the session of a dead run keeps its turn, and nobody else can.
+    // In one unit: the process that takes the session of a dead run stores its turn, and no other can.
     await batch.write([...writes.lock(taker, now(), now() + lockMs), ...lost]);
     // What is read after the lock was taken is what the turn goes on from.
     return (await store.get(tenantId, sessionId)) ?? row;

@@ -22,6 +22,6 @@ export const textOf = async (body: WireBody): Promise<string> => {
 /** The same answer, of which the body is there. */
 export const withText = (response: WireResponse, text: string): WireResponse => ({ ...response, body: bodyOf(text) });
 
-/** A list of chunks, as Gemini streams where nobody asks for events, as the events that it stands for. */
+/** A list of chunks, as Gemini streams without a request for events, as the events that it stands for. */
 export const asEvents = (chunks: readonly unknown[]): string =>
   chunks.map((chunk) => `data: ${JSON.stringify(chunk)}\n\n`).join('');
