@@ -1,10 +1,20 @@
 import { type JsonLimits, jsonShapeProblem, maxJsonDepth } from './json-shape.ts';
 
 /** A whole answer of another system: more than any list of tools, table of results or batch of vectors has. */
-export const foreignJsonLimits: JsonLimits = { maxDepth: maxJsonDepth, maxValues: 1_000_000, maxMembers: 250_000 };
+export const foreignJsonLimits: JsonLimits = {
+  maxDepth: maxJsonDepth,
+  maxValues: 1_000_000,
+  maxMembers: 200_000,
+  maxShapes: 20_000,
+};
 
 /** One event of a stream, of which the next one may follow at once. */
-export const foreignEventLimits: JsonLimits = { maxDepth: maxJsonDepth, maxValues: 250_000, maxMembers: 50_000 };
+export const foreignEventLimits: JsonLimits = {
+  maxDepth: maxJsonDepth,
+  maxValues: 250_000,
+  maxMembers: 50_000,
+  maxShapes: 10_000,
+};
 
 /** JSON that is not even parsed, for its depth or for how much it holds. Whoever expects no JSON at all may treat it as such. */
 export class ForeignJsonError extends SyntaxError {

@@ -8,6 +8,11 @@ import { jsonShapeProblem } from './json-shape.ts';
 export const maxBodyDepth = 64;
 /** More than the largest batch has; as objects they take many times the room of their text, and are walked over several times. */
 const mostValues = 1_000_000;
+/** More than the longest conversation and the largest batch have. An object of two bytes costs what forty of plain text cost. */
+const mostMembers = 200_000;
+/** A row of a table has as many as it has members; the largest map of ids that anybody sends has less. */
+const mostShapes = 20_000;
+
 const strictlyParsed = (text: string): unknown => {
   try {
     return parse(text, { protoAction: 'error', constructorAction: 'error' });
@@ -29,7 +34,12 @@ export const parsedPart = (text: string): unknown => {
 /** Parses a JSON body strictly: UTF-8 only, bounded depth and number of values, finite numbers, no member that could reach a prototype. */
 export const parseJsonBody = (bytes: Uint8Array, maxValues = mostValues): unknown => {
   if (!isUtf8(bytes)) throw new AcpError('malformed-json', 'The body is not valid UTF-8.');
-  const problem = jsonShapeProblem(bytes, { maxDepth: maxBodyDepth, maxValues, maxMembers: Number.POSITIVE_INFINITY });
+  const problem = jsonShapeProblem(bytes, {
+    maxDepth: maxBodyDepth,
+    maxValues,
+    maxMembers: mostMembers,
+    maxShapes: mostShapes,
+  });
   if (problem !== null) throw new AcpError('validation-failed', `The body ${problem}.`);
   return parsedPart(Buffer.from(bytes.buffer, bytes.byteOffset, bytes.byteLength).toString('utf8'));
 };

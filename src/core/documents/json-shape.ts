@@ -1,3 +1,5 @@
+import { randomInt } from 'node:crypto';
+
 /** Deepest JSON value that is kept: writing a deeper one recurses to a depth that depends on the machine. */
 export const maxJsonDepth = 500;
 
@@ -8,6 +10,11 @@ export interface JsonLimits {
   readonly maxValues: number;
   /** Lists, objects and members of objects together: they cost tens of times what a plain value costs. */
   readonly maxMembers: number;
+  /**
+   * Different beginnings of lists of member names: rows of one table have as many as one row has members. The engine keeps each one for
+   * itself, which costs ten times what a member of a known one costs. Left out: they are not counted.
+   */
+  readonly maxShapes?: number;
 }
 
 const quote = 0x22;
@@ -16,6 +23,7 @@ const comma = 0x2c;
 const colon = 0x3a;
 /** A string longer than this is searched for its end by the engine, which is faster than a loop and costs more to begin. */
 const shortString = 64;
+const longNameEnd = 32;
 
 /** What a byte outside strings means; 0: a part of a number, a word or nothing. */
 const kinds = new Uint8Array(256);
@@ -41,11 +49,46 @@ const isEscaped = (bytes: Uint8Array, at: number, start: number): boolean => {
   return (at - first) % 2 === 1;
 };
 
-const tooMuch = ({ maxDepth, maxValues, maxMembers }: JsonLimits, depth: number, values: number): string => {
+const tooMuch = (limits: JsonLimits, depth: number, values: number, members: number): string => {
+  const { maxDepth, maxValues, maxMembers, maxShapes } = limits;
   if (depth > maxDepth) return `nests deeper than ${maxDepth} levels`;
   if (values > maxValues) return `has more than ${maxValues} values`;
+  if (members <= maxMembers) return `has more than ${maxShapes} different member names or orders of them`;
   return `has more than ${maxMembers} members, lists and objects`;
 };
+
+/** Unknown to senders, so that none can choose names that look the same here. */
+const seed = randomInt(0x7fffffff);
+const hashed = (hash: number, code: number): number => Math.imul(hash ^ code, 0x5bd1e995) ^ (hash >>> 15);
+
+/** Different beginnings of lists of member names, by their hashes. */
+class MemberShapes {
+  readonly #most: number;
+  /** Names so far of the object at each level. */
+  readonly #begun: Int32Array;
+  readonly #seen = new Set<number>();
+
+  constructor(most: number, maxDepth: number) {
+    this.#most = most;
+    this.#begun = new Int32Array(maxDepth + 2);
+  }
+
+  reset(): void {
+    if (this.#seen.size > 0) this.#seen.clear();
+  }
+
+  open(depth: number): void {
+    this.#begun[depth] = seed;
+  }
+
+  /** Whether there are no more than there may be. */
+  member(depth: number, name: number): boolean {
+    const shape = hashed(this.#begun[depth] ?? 0, name);
+    this.#begun[depth] = shape;
+    this.#seen.add(shape);
+    return this.#seen.size <= this.#most;
+  }
+}
 
 /**
  * Counts depth, values and members of a JSON text from its bytes as they come, each byte once, and parses nothing. UTF-8 never
@@ -62,9 +105,14 @@ export class JsonShape {
   #inString = false;
   /** The last byte was a backslash that escapes the next one. */
   #escapes = false;
+  /** Of the string that was read last. */
+  #hash = 0;
+  readonly #shapes: MemberShapes | null;
 
   constructor(limits: JsonLimits) {
     this.#limits = limits;
+    const { maxShapes, maxDepth } = limits;
+    this.#shapes = maxShapes === undefined ? null : new MemberShapes(maxShapes, maxDepth);
   }
 
   /** Begins another text. */
@@ -75,6 +123,7 @@ export class JsonShape {
     this.#isOpened = false;
     this.#inString = false;
     this.#escapes = false;
+    this.#shapes?.reset();
   }
 
   /** Where texts are joined of which no string reaches into the next one. */
@@ -90,18 +139,33 @@ export class JsonShape {
       return to;
     }
     let at = this.#escapes ? from + 1 : from;
+    let hash = this.#inString ? this.#hash : seed;
     this.#inString = false;
     this.#escapes = false;
     const start = at;
     for (const soon = Math.min(to, at + shortString); at < soon; at += 1) {
-      if (bytes[at] === backslash) at += 1;
-      else if (bytes[at] === quote) return at + 1;
+      const byte = bytes[at] as number;
+      if (byte === quote) {
+        this.#hash = hash;
+        return at + 1;
+      }
+      hash = hashed(hash, byte);
+      if (byte === backslash) {
+        at += 1;
+        hash = hashed(hash, bytes[at] ?? 0);
+      }
     }
+    this.#hash = hash;
     // An escape may have led past the end.
     while (at < to) {
       const found = bytes.indexOf(quote, at);
       if (found === -1 || found >= to) break;
-      if (!isEscaped(bytes, found, start)) return found + 1;
+      if (!isEscaped(bytes, found, start)) {
+        // Long names are told apart by their begin, their length and their end.
+        for (let end = found - longNameEnd; end < found; end += 1) hash = hashed(hash, bytes[end] ?? 0);
+        this.#hash = hashed(hash, found - start);
+        return found + 1;
+      }
       at = found + 1;
     }
     this.#inString = true;
@@ -112,6 +176,7 @@ export class JsonShape {
   /** Reads on. Returns what there is too much of, such as `nests deeper than 64 levels`; null: nothing. */
   read(bytes: Uint8Array, from = 0, to = bytes.byteLength): string | null {
     const { maxDepth, maxValues, maxMembers } = this.#limits;
+    const shapes = this.#shapes;
     let depth = this.#depth;
     let values = this.#values;
     let members = this.#members;
@@ -128,7 +193,12 @@ export class JsonShape {
         depth += levels[kind as number] as number;
         members += weights[kind as number] as number;
       }
-      if (depth > maxDepth || values > maxValues || members > maxMembers) return tooMuch(this.#limits, depth, values);
+      if (depth > maxDepth || values > maxValues || members > maxMembers)
+        return tooMuch(this.#limits, depth, values, members);
+      if (shapes === null) continue;
+      if (kind === opening) shapes.open(depth);
+      else if (kind === colon && !shapes.member(depth, this.#hash))
+        return tooMuch(this.#limits, depth, values, members);
     }
     this.#depth = depth;
     this.#values = values;

@@ -1,6 +1,7 @@
 import { isUtf8 } from 'node:buffer';
 import { AcpError } from '../../contract/errors.ts';
 import { maxBodyDepth, parsedPart } from '../../core/documents/json-body.ts';
+import { type JsonLimits, jsonShapeProblem } from '../../core/documents/json-shape.ts';
 
 export interface JsonCursor {
   /** Enters an object; the function goes to the next member and returns its name, null at the end. Null: there is `null` instead. */
@@ -50,6 +51,18 @@ const boundDepth = (depth: number): void => {
   if (depth > maxBodyDepth)
     throw new AcpError('validation-failed', `The body nests deeper than ${maxBodyDepth} levels.`);
 };
+
+/** What is parsed at once: a span has at most 10,000 attributes, each of which is an object in an object. */
+const valueLimits: JsonLimits = {
+  maxDepth: maxBodyDepth,
+  maxValues: Number.POSITIVE_INFINITY,
+  maxMembers: 150_000,
+  maxShapes: 10_000,
+};
+
+/** Without quotes, backslashes and control characters. */
+const plainText = /^[ !#-[\]-\uffff]*$/;
+const shortValue = 16_384;
 
 const uncounted = (): void => undefined;
 
@@ -144,6 +157,20 @@ export const createJsonCursor = (body: Uint8Array, limits: JsonCursorLimits): Js
     };
   };
   const text = (start: number): string => bytes.toString('utf8', start, at);
+  /** Most names have no escape, and what is then between the quotes is what they say. */
+  const nameOf = (start: number): string => {
+    const quoted = text(start);
+    const name = quoted.slice(1, -1);
+    return plainText.test(name) ? name : (parsedPart(quoted) as string);
+  };
+  const parsed = (start: number): unknown => {
+    // A shorter one costs little, whatever it has.
+    if (at - start > shortValue) {
+      const problem = jsonShapeProblem(bytes.subarray(start, at), valueLimits);
+      if (problem !== null) throw new AcpError('validation-failed', `The body has a value that ${problem}.`);
+    }
+    return parsedPart(text(start));
+  };
 
   return {
     get position() {
@@ -160,7 +187,7 @@ export const createJsonCursor = (body: Uint8Array, limits: JsonCursorLimits): Js
         if (peek() !== quote) throw malformedJson();
         const start = at;
         passString();
-        const name = parsedPart(text(start)) as string;
+        const name = nameOf(start);
         if (name === '__proto__') throw new AcpError('validation-failed', 'The body has a member named __proto__.');
         take(colon);
         return name;
@@ -172,7 +199,7 @@ export const createJsonCursor = (body: Uint8Array, limits: JsonCursorLimits): Js
       const start = at;
       limits.counted(1);
       pass(limits.counted);
-      return parsedPart(text(start));
+      return parsed(start);
     },
     skip: () => pass(uncounted),
     end() {

@@ -95,14 +95,14 @@ const spanOf = (value: unknown, count: OtlpCount, scope: string, serviceName: st
 
 /**
  * Goes through an object that has one list of many elements: reads what else it has, and comes back to the list with that
- * known, since a resource may stand behind its spans.
+ * known, since a resource may stand behind its spans. Null: nothing was found in the part that was just read.
  */
 const withList = function* <T>(
   cursor: JsonCursor,
   list: string,
   readOther: (name: string) => void,
-  element: () => Iterable<T>,
-): Generator<T> {
+  element: () => Iterable<T | null>,
+): Generator<T | null> {
   const next = cursor.object();
   if (next === null) return;
   // Of several members of one name the last counts, as for any JSON.
@@ -111,17 +111,24 @@ const withList = function* <T>(
     if (name === list) {
       position = cursor.position;
       cursor.skip();
-    } else readOther(name);
+      yield null;
+    } else {
+      readOther(name);
+      yield null;
+    }
   if (position === null) return;
   const end = cursor.position;
   cursor.position = position;
   const more = cursor.array();
-  while (more?.() === true) yield* element();
+  while (more?.() === true) {
+    yield null;
+    yield* element();
+  }
   cursor.position = end;
 };
 
 /** Spans of one library. */
-const readScope = function* (cursor: JsonCursor, count: OtlpCount, serviceName: string | null): Generator<RawSpan> {
+const readScope = function* (cursor: JsonCursor, count: OtlpCount, serviceName: string | null): Generator<RawSpan | null> {
   count.group();
   let scope = '';
   const readName = (name: string): void => {
@@ -135,7 +142,7 @@ const readScope = function* (cursor: JsonCursor, count: OtlpCount, serviceName: 
 };
 
 /** Spans of one resource. */
-const readResource = function* (cursor: JsonCursor, count: OtlpCount): Generator<RawSpan> {
+const readResource = function* (cursor: JsonCursor, count: OtlpCount): Generator<RawSpan | null> {
   count.group();
   let serviceName: string | null = null;
   const readService = (name: string): void => {
@@ -147,19 +154,23 @@ const readResource = function* (cursor: JsonCursor, count: OtlpCount): Generator
 
 /**
  * Spans of an `ExportTraceServiceRequest` in the JSON encoding of OTLP, one after the other. Throws `validation-failed` for
- * what is none, and beyond the limits.
+ * what is none, and beyond the limits. Null after a part without spans, so that the reader can give others a turn.
  */
-export const readJsonSpans = function* (bytes: Uint8Array, count: OtlpCount): Generator<RawSpan> {
+export const readJsonSpans = function* (bytes: Uint8Array, count: OtlpCount): Generator<RawSpan | null> {
   const cursor = createJsonCursor(bytes, { counted: (values) => count.values(values), unexpected: malformed });
   const next = cursor.object();
   if (next === null) throw malformed();
   for (let name = next(); name !== null; name = next()) {
     if (name !== 'resourceSpans') {
       cursor.value();
+      yield null;
       continue;
     }
     const more = cursor.array();
-    while (more?.() === true) yield* readResource(cursor, count);
+    while (more?.() === true) {
+      yield null;
+      yield* readResource(cursor, count);
+    }
   }
   cursor.end();
 };

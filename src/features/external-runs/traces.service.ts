@@ -132,10 +132,11 @@ export const traceService = (deps: TraceServiceDeps): Handlers<typeof traceOpera
     const spans: ReceivedSpan[] = [];
     let invalid = 0;
     for (const raw of encoding === 'json' ? readJsonSpans(bytes, count) : readProtobufSpans(bytes, count)) {
-      if (isPlaceholder(raw)) continue;
-      const span = keptOf(raw);
-      if (span === null) invalid += 1;
-      else spans.push(span);
+      if (raw !== null && !isPlaceholder(raw)) {
+        const span = keptOf(raw);
+        if (span === null) invalid += 1;
+        else spans.push(span);
+      }
       await turn();
     }
     return { spans, invalid, surplus: count.surplus };
