@@ -1,13 +1,13 @@
 import Type, { type Static } from 'typebox';
 import { flowSettings } from '../../contract/flow-settings.ts';
 import { closed, Int32, type Json, JsonValue, nullable, oneOf, Time } from '../../contract/schema.ts';
-import { compactionSettings, HarnessSettings, MemorySettings } from './agent-settings.schema.ts';
+import { compactionSettings, HarnessSettings, MemorySettings, mostListed } from './agent-settings.schema.ts';
 import { openWord, type WordSchema } from './agent-words.schema.ts';
 
 // Limits that have their own finding (`too-long`, `value-out-of-range`, …) are checked by the agent rules, so that
 // every finding is reported together; the schema only says what makes a body unreadable: wrong JSON types.
 const text = () => Type.Optional(nullable(Type.String()));
-const names = () => Type.Optional(Type.Array(Type.String()));
+const names = () => Type.Optional(Type.Array(Type.String(), { maxItems: mostListed }));
 
 const ModelReference = closed({ provider: Type.String(), model: Type.String() });
 const OpenModelReference = Type.Object({ provider: Type.String(), model: Type.String() });
@@ -38,7 +38,7 @@ const modelBinding = (word: WordSchema, reference: typeof OpenModelReference) =>
       Type.Unsafe<Record<string, Json>>({ type: 'object', description: 'Entries `{provider}.{setting}`' }),
     ),
     responseFormat: Type.Optional(nullable(responseFormat(word))),
-    fallbacks: Type.Optional(Type.Array(reference, { description: 'At most 5, tried in order' })),
+    fallbacks: Type.Optional(Type.Array(reference, { maxItems: mostListed, description: 'At most 5, tried in order' })),
     responseCache: Type.Optional(
       nullable(
         Type.Object({
@@ -121,13 +121,16 @@ export const AgentDefinitionRequest = Type.Object(
     instructions: text(),
     instructionsByCulture: Type.Optional(nullable(Type.Record(Type.String(), Type.String(), { maxProperties: 1000 }))),
     sharedInstructionsName: text(),
-    parameters: Type.Optional(Type.Array(AgentParameterRequest)),
+    parameters: Type.Optional(Type.Array(AgentParameterRequest, { maxItems: mostListed })),
     toolNames: names(),
     toolDiscovery: Type.Optional(toolDiscovery),
     skillNames: names(),
     callableAgentNames: names(),
     remoteAgents: Type.Optional(
-      Type.Array(RemoteAgentRequest, { description: 'Agents of other systems that it calls, at most 16' }),
+      Type.Array(RemoteAgentRequest, {
+        maxItems: mostListed,
+        description: 'Agents of other systems that it calls, at most 16',
+      }),
     ),
     subAgents: Type.Optional(nullable(SubAgentSettings)),
     flow: Type.Optional(nullable(FlowSettings, { description: 'For queued runs only' })),

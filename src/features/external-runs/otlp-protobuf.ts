@@ -222,7 +222,7 @@ const elements = function* (reader: BinaryReader, end: number, wanted: number): 
 };
 
 /** Spans of one library. Its name may stand behind them. */
-const readScope = function* (reader: BinaryReader, count: OtlpCount, serviceName: string | null): Generator<RawSpan> {
+const readScope = function* (reader: BinaryReader, count: OtlpCount, serviceName: string | null): Generator<RawSpan | null> {
   const end = endOf(reader);
   const start = reader.pos;
   let scope = '';
@@ -246,11 +246,14 @@ const readScope = function* (reader: BinaryReader, count: OtlpCount, serviceName
   reader.pos = start;
   for (const _ of elements(reader, end, 2))
     if (count.span()) yield readSpan(reader, count, scope, serviceName);
-    else skip(reader, 2, LengthDelimited);
+    else {
+      skip(reader, 2, LengthDelimited);
+      yield null;
+    }
 };
 
 /** Spans of one resource, which may stand behind them. */
-const readResource = function* (reader: BinaryReader, count: OtlpCount): Generator<RawSpan> {
+const readResource = function* (reader: BinaryReader, count: OtlpCount): Generator<RawSpan | null> {
   const end = endOf(reader);
   const start = reader.pos;
   let attributes: Record<string, AttributeValue> = bag();
@@ -270,6 +273,7 @@ const readResource = function* (reader: BinaryReader, count: OtlpCount): Generat
   const serviceName = serviceNameOf(attributes);
   for (const _ of elements(reader, end, 2)) {
     count.group();
+    yield null;
     yield* readScope(reader, count, serviceName);
   }
 };
@@ -277,14 +281,16 @@ const readResource = function* (reader: BinaryReader, count: OtlpCount): Generat
 /**
  * Spans of an `ExportTraceServiceRequest` in the binary encoding of Protocol Buffers (opentelemetry-proto 1.x,
  * collector/trace/v1), one after the other. Throws `validation-failed` for bytes that are none, and beyond the limits.
+ * Null after a part without spans, so that the reader can give others a turn.
  */
-export const readProtobufSpans = function* (bytes: Uint8Array, count: OtlpCount): Generator<RawSpan> {
+export const readProtobufSpans = function* (bytes: Uint8Array, count: OtlpCount): Generator<RawSpan | null> {
   const reader = new BinaryReader(bytes);
   try {
     while (reader.pos < reader.len) {
       const [number, wireType] = reader.tag();
       if (number === 1 && wireType === LengthDelimited) {
         count.group();
+        yield null;
         yield* readResource(reader, count);
       } else {
         count.values();
