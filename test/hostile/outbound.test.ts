@@ -83,11 +83,12 @@ for (const surface of surfaceCases)
   });
 
 overHttp('answers of MCP servers make nobody wait longer than five plain ones', async (open, t) => {
-  const look = 'mcp__weather__look';
-  const app = await open(mcpSetup({ script: callsTool(look), agents: [{ name: 'caller', toolNames: [look] }] }));
+  const look = 'weather_look';
+  const app = await open(mcpSetup({ script: callsTool(look), }));
   const tools = [tool('look')];
   const server = await rawServer(t, withTools(tools));
-  await connected(app.client, server.endpoint);
+  await connected(app.client, server.endpoint, { requiresApproval: false });
+  await app.createAgent({ name: 'caller', toolNames: [look] });
   const found: string[] = [];
   /** The id of the request goes before what else the document has. */
   const answers = (asked: string) => (document: Buffer) => {

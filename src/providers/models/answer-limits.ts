@@ -1,3 +1,5 @@
+import type { JsonLimits } from '../../core/documents/json-shape.ts';
+
 /** What one answer of a provider may take, whatever it says it is. */
 export interface AnswerLimits {
   /**
@@ -9,6 +11,8 @@ export interface AnswerLimits {
   readonly maxStreamBytes: number;
   /** Milliseconds in which a streamed answer must go on, and one that comes whole must be there. */
   readonly stallMs: number;
+  /** What an answer that comes whole may hold as JSON; left out: what one event may. */
+  readonly json?: JsonLimits;
 }
 
 export const defaultAnswerLimits: AnswerLimits = {

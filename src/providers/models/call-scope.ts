@@ -1,3 +1,5 @@
+import { foreignEventLimits } from '../../core/documents/foreign-json.ts';
+import type { JsonLimits } from '../../core/documents/json-shape.ts';
 import type { TraceHeaders } from '../../core/telemetry/trace-context.ts';
 import type { AnswerLimits } from './answer-limits.ts';
 import type { ModelCall, ModelJson, WireClock } from './model-provider.ts';
@@ -91,6 +93,11 @@ export class CallScope {
     (this.#controller.signal as ScopedSignal)[scopeKey] = this;
     if (call.signal.aborted) this.stop('canceled');
     else call.signal.addEventListener('abort', this.#cancel);
+  }
+
+  /** What a whole answer may hold as JSON. */
+  get jsonLimits(): JsonLimits {
+    return this.#limits.json ?? foreignEventLimits;
   }
 
   get signal(): AbortSignal {

@@ -1,3 +1,4 @@
+import { foreignJsonLimits } from '../../core/documents/foreign-json.ts';
 import type { EmbeddingModelV4, LanguageModelV4, LanguageModelV4CallOptions } from '@ai-sdk/provider';
 import type { AnswerLimits } from './answer-limits.ts';
 import { callFailure, canceled, credentialMissing } from './call-failure.ts';
@@ -69,7 +70,7 @@ export class ProviderCalls {
 
   /** What a batch of vectors may take: as text each is many times as long as an answer of as many tokens. */
   get vectorLimits(): AnswerLimits {
-    return { ...this.#limits, maxBytes: this.#limits.maxBytes * vectorShare };
+    return { ...this.#limits, maxBytes: this.#limits.maxBytes * vectorShare, json: foreignJsonLimits };
   }
 
   /** The vendor library's embedding model. */

@@ -98,7 +98,7 @@ test('each event of an answer of a model is counted by itself, however its lines
     for (const answer of answers) {
       const bytes = Buffer.from(answer);
       for (let cut = 0; cut <= bytes.length; cut += 1) {
-        const shape = new AnswerShape();
+        const shape = new AnswerShape(foreignJsonLimits);
         const problem = shape.read(bytes.subarray(0, cut)) ?? shape.read(bytes.subarray(cut));
         assert.equal(problem !== null, isRefused, `${answer.replaceAll(brackets, '[…')} cut at ${cut}`);
       }

@@ -1,5 +1,5 @@
-import { foreignEventLimits, foreignJsonLimits } from '../../../core/documents/foreign-json.ts';
-import { JsonShape } from '../../../core/documents/json-shape.ts';
+import { foreignEventLimits } from '../../../core/documents/foreign-json.ts';
+import { type JsonLimits, JsonShape } from '../../../core/documents/json-shape.ts';
 
 const lineFeed = 0x0a;
 const carriageReturn = 0x0d;
@@ -73,13 +73,19 @@ export class AnswerShape {
   readonly #events = new EventShapes();
   #document: JsonShape | null = null;
   #hasBegun = false;
+  readonly #limits: JsonLimits;
+
+  /** `limits`: of one document. */
+  constructor(limits: JsonLimits) {
+    this.#limits = limits;
+  }
 
   /** Returns what there is too much of; null: nothing. */
   read(chunk: Uint8Array): string | null {
     if (!this.#hasBegun) {
       const first = chunk.find((byte) => byte > 0x20 && byte < 0x80);
       this.#hasBegun = first !== undefined;
-      if (first === 0x5b || first === 0x7b) this.#document = new JsonShape(foreignJsonLimits);
+      if (first === 0x5b || first === 0x7b) this.#document = new JsonShape(this.#limits);
     }
     return this.#document?.read(chunk) ?? this.#events.read(chunk);
   }

@@ -58,7 +58,7 @@ export const openResponse = (agent: Agent, request: WireRequest, scope: CallScop
       const error = new WireError(failure);
       body === null ? reject(error) : body.fail(error);
     };
-    const shape = new AnswerShape();
+    const shape = new AnswerShape(scope.jsonLimits);
     const asked: AnswerForm = scope.streams ? 'events' : 'document';
     const tail = new StreamTail();
     let isStream = false;
