@@ -82,9 +82,7 @@ const ofArray = (schema: Schema, level: number): Hostile[] => {
 };
 
 const ofObject = (schema: Schema, level: number): Hostile[] => {
-  const required = (schema.required ?? []).map(
-    (name) => [name, valueOf(schema.properties?.[name] ?? {})] as const,
-  );
+  const required = (schema.required ?? []).map((name) => [name, valueOf(schema.properties?.[name] ?? {})] as const);
   const properties = Object.entries(schema.properties ?? {}).flatMap(([name, property]) => {
     const others = objectText(required.filter(([other]) => other !== name)).slice(0, -1);
     const before = `${others}${others.length > 1 ? ',' : ''}${JSON.stringify(name)}:`;
@@ -99,7 +97,10 @@ const ofObject = (schema: Schema, level: number): Hostile[] => {
   }));
   if (!isOpen(schema)) return [...properties, ...rest];
   const member = membersOf(schema);
-  const full = [filledObject('members that fit', valueOf(member)), filledObject('whole members', valueOf(member, true))];
+  const full = [
+    filledObject('members that fit', valueOf(member)),
+    filledObject('whole members', valueOf(member, true)),
+  ];
   const one = hostileBodies(member, level + 1).map((inner) => within('{a}', inner, '{"a":', '}'));
   return [...properties, ...rest, ...full, ...one];
 };

@@ -35,16 +35,10 @@ const nested = (depth: number, open: string, close: string): string =>
   open.repeat(depth) + '0'.repeat(1) + close.repeat(depth);
 
 /** Texts that cost the most to scan, to measure and to normalise. */
-export const longStrings: readonly Hostile[] = [
-  repeated('one long string', 'a'),
-  repeated('spaces', ' '),
-];
+export const longStrings: readonly Hostile[] = [repeated('one long string', 'a'), repeated('spaces', ' ')];
 
 /** Lists of what takes the fewest bytes. */
-export const tinyElements: readonly Hostile[] = [
-  filledArray('numbers', '0'),
-  filledArray('empty objects', '{}'),
-];
+export const tinyElements: readonly Hostile[] = [filledArray('numbers', '0'), filledArray('empty objects', '{}')];
 
 /** What a place that takes any JSON may hold. */
 export const anyJson: readonly Hostile[] = [

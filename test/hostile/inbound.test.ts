@@ -36,7 +36,12 @@ const callsOf = ({ id, operation }: OperationEntry): readonly HostileCall[] => {
 
 const sizeOf = ({ operation }: OperationEntry): number => (isWhole ? (operation.maxBodyBytes ?? mebibyte) : mebibyte);
 
-const params: Readonly<Record<string, string>> = { name: 'helper', agent: 'helper', tenantId: 'default', slug: 'default' };
+const params: Readonly<Record<string, string>> = {
+  name: 'helper',
+  agent: 'helper',
+  tenantId: 'default',
+  slug: 'default',
+};
 
 const pathOf = ({ operation }: OperationEntry): string =>
   operation.path.replace(/\{(\w+)\}/g, (_braces, name: string) => params[name] ?? newId());

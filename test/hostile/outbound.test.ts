@@ -3,7 +3,15 @@ import assert from 'node:assert/strict';
 import type { ServerResponse } from 'node:http';
 import { test } from 'node:test';
 import { createModelProviders } from '../../src/providers/models/index.ts';
-import { callsTool, connected, mcpSetup, rawServer, refresh, tool, withTools } from '../features/mcp-servers/mcp-world.ts';
+import {
+  callsTool,
+  connected,
+  mcpSetup,
+  rawServer,
+  refresh,
+  tool,
+  withTools,
+} from '../features/mcp-servers/mcp-world.ts';
 import { artifact, rawAgent, remoteSetup, task } from '../features/remote-agents/remote-world.ts';
 import { runJson } from '../features/runs/run-calls.ts';
 import { receiver, save as saveWebhook, sendTest, webhookSetup } from '../features/webhooks/webhook-world.ts';
@@ -84,7 +92,7 @@ for (const surface of surfaceCases)
 
 overHttp('answers of MCP servers make nobody wait longer than five plain ones', async (open, t) => {
   const look = 'weather_look';
-  const app = await open(mcpSetup({ script: callsTool(look), }));
+  const app = await open(mcpSetup({ script: callsTool(look) }));
   const tools = [tool('look')];
   const server = await rawServer(t, withTools(tools));
   await connected(app.client, server.endpoint, { requiresApproval: false });
@@ -103,17 +111,26 @@ overHttp('answers of MCP servers make nobody wait longer than five plain ones', 
   const called = answers('tools/call');
   for (const member of ['content', 'structuredContent', 'unknown'])
     found.push(
-      ...(await excesses(`{"jsonrpc":"2.0","result":{"content":[],"${member}":"*"}}`, async (document) => {
-        called(document);
-        await runJson(app.client, 'caller', 'Hi');
-      }, 'result')),
+      ...(await excesses(
+        `{"jsonrpc":"2.0","result":{"content":[],"${member}":"*"}}`,
+        async (document) => {
+          called(document);
+          await runJson(app.client, 'caller', 'Hi');
+        },
+        'result',
+      )),
     );
   const listed = answers('tools/list');
   found.push(
-    ...(await excesses('{"jsonrpc":"2.0","result":{"resultType":"complete","tools":"*"}}', async (document) => {
-      listed(document);
-      await refresh(app.client);
-    }, 'list', [...values, many])),
+    ...(await excesses(
+      '{"jsonrpc":"2.0","result":{"resultType":"complete","tools":"*"}}',
+      async (document) => {
+        listed(document);
+        await refresh(app.client);
+      },
+      'list',
+      [...values, many],
+    )),
   );
   assert.deepEqual(found, []);
 });
@@ -130,21 +147,29 @@ overHttp('cards and answers of other agents make nobody wait longer than five pl
   const found: string[] = [];
   for (const member of ['parts', 'unknown'])
     found.push(
-      ...(await excesses(`{"jsonrpc":"2.0","result":{"task":{"id":"task-1","contextId":"context-1","status":{"state":"TASK_STATE_COMPLETED"},"artifacts":[{"artifactId":"output","${member}":"*"}]}}}`, async (document) => {
-        answer = (response, id) => {
-          const text = Buffer.concat([Buffer.from(`{"id":${id},`), document.subarray(1)]);
-          response.writeHead(200, json).end(text);
-          return true;
-        };
-        await ask();
-      }, 'answer')),
+      ...(await excesses(
+        `{"jsonrpc":"2.0","result":{"task":{"id":"task-1","contextId":"context-1","status":{"state":"TASK_STATE_COMPLETED"},"artifacts":[{"artifactId":"output","${member}":"*"}]}}}`,
+        async (document) => {
+          answer = (response, id) => {
+            const text = Buffer.concat([Buffer.from(`{"id":${id},`), document.subarray(1)]);
+            response.writeHead(200, json).end(text);
+            return true;
+          };
+          await ask();
+        },
+        'answer',
+      )),
     );
   for (const member of ['skills', 'unknown'])
     found.push(
-      ...(await excesses(JSON.stringify({ ...card, [member]: '*' }), async (document) => {
-        agent.card = (response) => void response.writeHead(200, json).end(document);
-        await ask();
-      }, 'card')),
+      ...(await excesses(
+        JSON.stringify({ ...card, [member]: '*' }),
+        async (document) => {
+          agent.card = (response) => void response.writeHead(200, json).end(document);
+          await ask();
+        },
+        'card',
+      )),
     );
   assert.deepEqual(found, []);
 });

@@ -33,7 +33,11 @@ port.on('message', ({ url, method, headers, body }: Sending) => {
     sent.destroy();
     port.postMessage({ status, start } satisfies Sent);
   };
-  const sent = request(url, { method, agent: false, headers: { ...headers, 'content-length': String(body.byteLength) } });
+  const sent = request(url, {
+    method,
+    agent: false,
+    headers: { ...headers, 'content-length': String(body.byteLength) },
+  });
   // A stream that would go on is left.
   const limit = setTimeout(settle, longestAnswerMs);
   sent.on('response', (response) => {

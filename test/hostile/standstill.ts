@@ -50,7 +50,13 @@ export const standstillOf = async (work: () => Promise<unknown>): Promise<Stands
   return { ms: longest, bytes: most };
 };
 
-const row = (at: number) => ({ id: at, name: `name of ${at}`, active: at % 2 === 0, note: 'what an ordinary row says', size: at * 1.5 });
+const row = (at: number) => ({
+  id: at,
+  name: `name of ${at}`,
+  active: at % 2 === 0,
+  note: 'what an ordinary row says',
+  size: at * 1.5,
+});
 
 /** Rows of ordinary objects, as long as the other body. */
 const plainText = (bytes: number): string => {

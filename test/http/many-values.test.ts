@@ -17,13 +17,16 @@ overHttp(
       const { code, detail } = (await response.json()) as { code?: string; detail?: string };
       return [response.status, code ?? null, detail ?? null];
     };
+    const tooManyObjects = [400, 'validation-failed', 'The body has more than 200000 members, lists and objects.'];
     const tooMany = [400, 'validation-failed', `The body has more than ${million} values.`];
-    for (const item of ['1', '{}', '"a"', '[]']) assert.deepEqual(await save(list(item, million)), tooMany, item);
+    for (const item of ['1', '"a"']) assert.deepEqual(await save(list(item, million)), tooMany, item);
+    // Each takes many times the memory and the time of a number.
+    for (const item of ['{}', '[]', ' { } ']) assert.deepEqual(await save(list(item, 200_000)), tooManyObjects, item);
     // What is behind them is not looked at.
     assert.deepEqual(await save(list('1', million), ' and no more JSON'), tooMany);
     assert.deepEqual(await save(`[${list('1', million)}]`), tooMany, 'wherever they are');
     // Four are the definition, its two names and the list.
-    for (const item of ['1', '{}', ' { } ', '"a"']) {
+    for (const item of ['1', '"a"']) {
       assert.deepEqual(await save(list(item, million - 3)), tooMany, item);
       const [status, , detail] = await save(list(item, million - 4));
       assert.deepEqual([status, detail], [400, 'payload has 999996 elements, and at most 1000 are allowed.'], item);

@@ -128,7 +128,11 @@ const withList = function* <T>(
 };
 
 /** Spans of one library. */
-const readScope = function* (cursor: JsonCursor, count: OtlpCount, serviceName: string | null): Generator<RawSpan | null> {
+const readScope = function* (
+  cursor: JsonCursor,
+  count: OtlpCount,
+  serviceName: string | null,
+): Generator<RawSpan | null> {
   count.group();
   let scope = '';
   const readName = (name: string): void => {

@@ -222,7 +222,11 @@ const elements = function* (reader: BinaryReader, end: number, wanted: number): 
 };
 
 /** Spans of one library. Its name may stand behind them. */
-const readScope = function* (reader: BinaryReader, count: OtlpCount, serviceName: string | null): Generator<RawSpan | null> {
+const readScope = function* (
+  reader: BinaryReader,
+  count: OtlpCount,
+  serviceName: string | null,
+): Generator<RawSpan | null> {
   const end = endOf(reader);
   const start = reader.pos;
   let scope = '';

@@ -1,6 +1,7 @@
 import { isRecord } from '../../contract/record.ts';
 import { isNestedTooDeep } from '../../core/documents/json-depth.ts';
 import { maxJsonDepth } from '../../core/documents/json-shape.ts';
+import { createTurns } from '../../core/event-loop-turns.ts';
 import { ResultFiles, type ToolContext, ToolError } from '../../engine/tools/index.ts';
 import { visibleText } from '../../providers/mcp/visible-text.ts';
 
@@ -57,16 +58,17 @@ const fileData = (content: readonly unknown[]): ReadonlySet<unknown> =>
   new Set(
     content.flatMap((part) => {
       if (!isRecord(part)) return [];
-      return isRecord(part['resource']) ? [part['resource']['blob']] : [part['data']];
+      const data = isRecord(part['resource']) ? part['resource']['blob'] : part['data'];
+      return typeof data === 'string' && data !== '' ? [data] : [];
     }),
   );
 
 /** As JSON, without the bytes of files that the content has as well: a model would read them as text. */
 const structuredText = (structured: unknown, files: ReadonlySet<unknown>): string =>
   visibleText(
-    JSON.stringify(structured, (_, value: unknown) =>
-      typeof value === 'string' && value !== '' && files.has(value) ? '[the file of this result]' : value,
-    ),
+    files.size === 0
+      ? JSON.stringify(structured)
+      : JSON.stringify(structured, (_, value: unknown) => (files.has(value) ? '[the file of this result]' : value)),
   );
 
 /** The result of `tools/call` as a text for the model; files in it become attachments of the run. */
@@ -74,7 +76,9 @@ export const resultText = async (result: Readonly<Record<string, unknown>>, cont
   const parts: string[] = [];
   const content = Array.isArray(result['content']) ? (result['content'] as readonly unknown[]) : [];
   const files = new ResultFiles();
+  const turn = createTurns();
   for (const part of content) {
+    await turn();
     const told = await partText(part, context, files);
     if (told !== null) parts.push(told);
   }

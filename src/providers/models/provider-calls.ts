@@ -1,5 +1,5 @@
-import { foreignJsonLimits } from '../../core/documents/foreign-json.ts';
 import type { EmbeddingModelV4, LanguageModelV4, LanguageModelV4CallOptions } from '@ai-sdk/provider';
+import { foreignJsonLimits } from '../../core/documents/foreign-json.ts';
 import type { AnswerLimits } from './answer-limits.ts';
 import { callFailure, canceled, credentialMissing } from './call-failure.ts';
 import { callOptions } from './call-options.ts';

@@ -104,3 +104,21 @@ test('each event of an answer of a model is counted by itself, however its lines
       }
     }
 });
+
+test('different lists of member names are counted, and those of rows that look the same are not', () => {
+  const limits = { maxDepth: 10, maxValues: 10_000, maxMembers: 10_000, maxShapes: 50 };
+  const rows = (count: number, row: (at: number) => object): Buffer =>
+    Buffer.from(JSON.stringify(Array.from({ length: count }, (_, at) => row(at))));
+  const shared = 'x'.repeat(100);
+  for (const [body, isRefused] of [
+    [rows(1000, (at) => ({ id: at, name: `n${at}`, nested: { a: at } })), false],
+    [rows(50, (at) => ({ [`k${at}`]: at })), false],
+    [rows(51, (at) => ({ [`k${at}`]: at })), true],
+    [rows(51, (at) => ({ [`${shared}${at}`]: at })), true],
+    [rows(100, (at) => ({ [`a${at % 10}`]: 0, [`b${Math.floor(at / 10)}`]: 0 })), true],
+    [rows(1, () => Object.fromEntries(Array.from({ length: 51 }, (_, at) => [`k${at}`, 0]))), true],
+  ] as const) {
+    const problem = jsonShapeProblem(body, limits);
+    assert.equal(problem, isRefused ? 'has more than 50 different member names or orders of them' : null);
+  }
+});
