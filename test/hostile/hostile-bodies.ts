@@ -41,10 +41,10 @@ const objectText = (members: readonly (readonly [string, string])[]): string =>
   `{${members.map(([name, text]) => `${JSON.stringify(name)}:${text}`).join()}}`;
 
 /** The shortest value that the schema takes; `whole`: with every member. */
-export const valueOf = (schema: Schema, whole = false, level = 0): string => {
+export const textOf = (schema: Schema, whole = false, level = 0): string => {
   if (schema.const !== undefined) return JSON.stringify(schema.const);
   if (schema.enum !== undefined) return JSON.stringify(schema.enum[0]);
-  if (schema.anyOf !== undefined) return valueOf(schema.anyOf[0] ?? {}, whole, level + 1);
+  if (schema.anyOf !== undefined) return textOf(schema.anyOf[0] ?? {}, whole, level + 1);
   switch (typeOf(schema)) {
     case 'string':
       return JSON.stringify(minimalString(schema));
@@ -54,12 +54,12 @@ export const valueOf = (schema: Schema, whole = false, level = 0): string => {
     case 'boolean':
       return 'false';
     case 'array': {
-      const item = (): string => valueOf(schema.items ?? {}, whole, level + 1);
+      const item = (): string => textOf(schema.items ?? {}, whole, level + 1);
       return `[${Array.from({ length: schema.minItems ?? 0 }, item).join()}]`;
     }
     case 'object': {
       const names = whole && level < maxLevels ? Object.keys(schema.properties ?? {}) : (schema.required ?? []);
-      return objectText(names.map((name) => [name, valueOf(schema.properties?.[name] ?? {}, whole, level + 1)]));
+      return objectText(names.map((name) => [name, textOf(schema.properties?.[name] ?? {}, whole, level + 1)]));
     }
     default:
       return '0';
@@ -73,7 +73,7 @@ const within = (place: string, { name, make }: Hostile, before: string, after: s
 
 const ofArray = (schema: Schema, level: number): Hostile[] => {
   const item = schema.items ?? {};
-  const elements = new Set((item.anyOf ?? [item]).flatMap((one) => [valueOf(one), valueOf(one, true)]));
+  const elements = new Set((item.anyOf ?? [item]).flatMap((one) => [textOf(one), textOf(one, true)]));
   return [
     ...[...elements].map((element) => filledArray(`elements ${element.slice(0, 40)}`, element)),
     ...tinyElements,
@@ -82,7 +82,7 @@ const ofArray = (schema: Schema, level: number): Hostile[] => {
 };
 
 const ofObject = (schema: Schema, level: number): Hostile[] => {
-  const required = (schema.required ?? []).map((name) => [name, valueOf(schema.properties?.[name] ?? {})] as const);
+  const required = (schema.required ?? []).map((name) => [name, textOf(schema.properties?.[name] ?? {})] as const);
   const properties = Object.entries(schema.properties ?? {}).flatMap(([name, property]) => {
     const others = objectText(required.filter(([other]) => other !== name)).slice(0, -1);
     const before = `${others}${others.length > 1 ? ',' : ''}${JSON.stringify(name)}:`;
@@ -98,8 +98,8 @@ const ofObject = (schema: Schema, level: number): Hostile[] => {
   if (!isOpen(schema)) return [...properties, ...rest];
   const member = membersOf(schema);
   const full = [
-    filledObject('members that fit', valueOf(member)),
-    filledObject('whole members', valueOf(member, true)),
+    filledObject('members that fit', textOf(member)),
+    filledObject('whole members', textOf(member, true)),
   ];
   const one = hostileBodies(member, level + 1).map((inner) => within('{a}', inner, '{"a":', '}'));
   return [...properties, ...rest, ...full, ...one];
