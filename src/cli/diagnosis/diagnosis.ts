@@ -306,7 +306,7 @@ const namedServiceFindings = async function* (session: Session): AsyncGenerator<
   }
 };
 
-/** What of it is tried by other commands, or by nobody without a call that has effects. */
+/** Parts that the doctor does not try: other commands do, or a try would have effects. */
 const untried = (isRemote: boolean): Finding[] => [
   ...(isRemote
     ? [

@@ -314,7 +314,7 @@ export class RunLog implements LazyUnit {
     this.#statements = [];
   }
 
-  /** Events of a unit; the terminal one says whether the log before it is short, and so does whoever reads it later. */
+  /** Events of a unit; the terminal one says whether the log before it is incomplete, to later readers too. */
   #withEnd(events: readonly LoggedEvent[], closing: Closing | null): readonly LoggedEvent[] {
     const terminal = events.at(-1);
     if (closing === null || terminal === undefined || !this.isIncomplete) return events;

@@ -16,7 +16,7 @@ export class ResultFiles {
     return false;
   }
 
-  /** What the model and the record are told of those that were left out; null: nothing was. */
+  /** A note for the model and the record on the files that were left out; null: none was. */
   get note(): string | null {
     if (this.#leftOut === 0) return null;
     const files = this.#leftOut === 1 ? '1 more file was' : `${this.#leftOut} more files were`;

@@ -71,7 +71,7 @@ const settledBy = ({ row: { tenant_id: tenantId }, decision }: Settled): Audited
     ? { tenantId, ...expiry }
     : { tenantId, principal: { actor: decision.decidedBy }, audit: approvalOperations.decide.audit };
 
-/** What the audit trail is told of a call whose time is over. */
+/** The audit entry of a call that has expired. */
 export const expiredCall = (row: ApprovalRow): [ChangedEntity, AuditedCall] => {
   const lapsed: Settled = { row, decision: null };
   return [changed(lapsed), settledBy(lapsed)];

@@ -34,7 +34,7 @@ export interface InBandDecisionDeps {
   readonly newId: () => string;
 }
 
-/** A decision that a run brings is told of the run. */
+/** The audit entry of a decision that a run brings names the run. */
 const decisionInRun: OperationAudit = { ...approvalOperations.decide.audit, entity: 'run' };
 
 // A reader of the row, and the audit trail, give the reason why the call was not approved.

@@ -114,7 +114,7 @@ export const traceService = (deps: TraceServiceDeps): Handlers<typeof traceOpera
   });
   const limits = otlpLimits(deps.maxRequestBytes);
 
-  /** What is kept of a span; null: it is none. */
+  /** The stored form of a span; null: it is no valid span. */
   const keptOf = (raw: RawSpan): ReceivedSpan | null => {
     const span = receivedSpan(raw, deps.now());
     if (span === null) return null;
