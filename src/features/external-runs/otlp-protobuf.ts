@@ -93,36 +93,29 @@ const readValue = (reader: BinaryReader, count: OtlpCount, depth: number): Attri
   return value;
 };
 
-const readList = (reader: BinaryReader, count: OtlpCount, depth: number): readonly AttributeValue[] => {
-  const list: AttributeValue[] = [];
+/** Reads a message whose members stand under field 1, such as a list of attributes, and passes each to `read`. */
+const readMembers = (reader: BinaryReader, count: OtlpCount, read: () => void): void =>
   readFields(
     reader,
     endOf(reader),
     count,
     (number, wireType) => {
       if (number !== 1 || wireType !== LengthDelimited) return false;
-      list.push(readValue(reader, count, depth));
+      read();
       return true;
     },
     bits(1),
   );
+
+const readList = (reader: BinaryReader, count: OtlpCount, depth: number): readonly AttributeValue[] => {
+  const list: AttributeValue[] = [];
+  readMembers(reader, count, () => void list.push(readValue(reader, count, depth)));
   return list;
 };
 
-/** A message whose pairs stand under one number, such as a list of attributes. */
 const readPairs = (reader: BinaryReader, count: OtlpCount, depth: number): Record<string, AttributeValue> => {
   const pairs = bag<AttributeValue>();
-  readFields(
-    reader,
-    endOf(reader),
-    count,
-    (number, wireType) => {
-      if (number !== 1 || wireType !== LengthDelimited) return false;
-      readPair(reader, count, pairs, depth);
-      return true;
-    },
-    bits(1),
-  );
+  readMembers(reader, count, () => readPair(reader, count, pairs, depth));
   return pairs;
 };
 
