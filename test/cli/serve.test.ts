@@ -140,6 +140,15 @@ describe('quickstart', () => {
     await running.until('Serving until Ctrl-C', 'stderr');
     const second = createFolder(t);
     assert.equal((await second.acp(['quickstart', '--once'])).code, 0);
+    // Its own service.yaml has the same provider; a folder of a quickstart has none.
+    rmSync(join(second.path, 'service.yaml'));
+    const after = await second.acp(['run', 'hello', 'hi']);
+    assert.equal(after.code, 2);
+    assert.match(after.stderr, /The model provider "demo" is not registered/);
+    assert.match(
+      after.stderr,
+      /hint: `acp quickstart` registers the provider "demo" .* only while it runs: .*`acp init`/,
+    );
     running.child.kill('SIGINT');
     assert.equal((await running.done).code, 0);
     assert.equal((await second.acp(['quickstart', '--port', '99999'])).code, 2);

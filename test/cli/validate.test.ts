@@ -295,6 +295,24 @@ describe('documents that a command is not for, and those with several mistakes',
     assert.match(other.stderr, /others\.yaml:4: kind must be one of .*did you mean Skill\?/);
   });
 
+  test('a hand-written command names the option or argument of each refused member', async (t) => {
+    const folder = createFolder(t);
+    folder.write('service.yaml', 'Host:\n  LogLevel: warn\n');
+    for (const [words, hint] of [
+      [
+        ['quotas', 'set', '--period', 'Daily', '--max-runs', '-5', '--max-cost', '-1'],
+        'maxRuns is --max-runs, maxCost is --max-cost',
+      ],
+      [['quotas', 'set', '--period', 'Daily', '--agent', 'a'.repeat(300), '--max-runs', '5'], 'agentName is --agent'],
+      [['keys', 'create', '', '--scope', 'RunsWrite'], 'name is <name>'],
+      [['keys', 'create', 'ci', '--scope', 'RunsWrite', '--expires', '2001-01-01'], 'expiresAt is --expires'],
+    ] as const) {
+      const { code, stderr } = await folder.acp([...words]);
+      assert.equal(code, 2, stderr);
+      assert.ok(stderr.includes(`\nhint: ${hint}.\n`), stderr);
+    }
+  });
+
   test('a generated command names the option of a missing member, or file and line of a wrong one', async (t) => {
     const folder = createFolder(t);
     const missing = await folder.acp(['runs', 'score', '00000000-0000-4000-8000-000000000000', '--name', 'x']);
