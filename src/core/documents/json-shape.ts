@@ -64,13 +64,12 @@ const hashed = (hash: number, code: number): number => Math.imul(hash ^ code, 0x
 /** Different beginnings of lists of member names, by their hashes. */
 class MemberShapes {
   readonly #most: number;
-  /** Names so far of the object at each level. */
-  readonly #begun: Int32Array;
+  /** Names so far of the object at each level. A list that grows: most answers have few levels, and each has one of these. */
+  readonly #begun: number[] = [];
   readonly #seen = new Set<number>();
 
-  constructor(most: number, maxDepth: number) {
+  constructor(most: number) {
     this.#most = most;
-    this.#begun = new Int32Array(maxDepth + 2);
   }
 
   reset(): void {
@@ -111,8 +110,8 @@ export class JsonShape {
 
   constructor(limits: JsonLimits) {
     this.#limits = limits;
-    const { maxShapes, maxDepth } = limits;
-    this.#shapes = maxShapes === undefined ? null : new MemberShapes(maxShapes, maxDepth);
+    const { maxShapes } = limits;
+    this.#shapes = maxShapes === undefined ? null : new MemberShapes(maxShapes);
   }
 
   /** Begins another text. */
@@ -208,6 +207,22 @@ export class JsonShape {
   }
 }
 
+/** A list of member names that differs from all others takes at least `"a":`. */
+const leastShape = 4;
+const openings = [0x5b, 0x7b] as const;
+
+/** Whether a text is so short that it holds too much only by its depth, and has no more brackets than levels are allowed. */
+const isSurelySmall = (bytes: Uint8Array, { maxDepth, maxValues, maxMembers, maxShapes = maxValues }: JsonLimits) => {
+  if (bytes.byteLength > Math.min(maxValues, maxMembers, maxShapes * leastShape)) return false;
+  let left = maxDepth;
+  for (const opening of openings)
+    for (let at = bytes.indexOf(opening); at !== -1; at = bytes.indexOf(opening, at + 1)) {
+      left -= 1;
+      if (left < 0) return false;
+    }
+  return true;
+};
+
 /** What there is too much of in a whole JSON text; null: nothing. */
 export const jsonShapeProblem = (bytes: Uint8Array, limits: JsonLimits): string | null =>
-  new JsonShape(limits).read(bytes);
+  isSurelySmall(bytes, limits) ? null : new JsonShape(limits).read(bytes);
