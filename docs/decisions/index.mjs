@@ -34,6 +34,12 @@ export const readRecord = (file, text) => {
 export const readRecords = () =>
   filesIn(decisions, /^\d{4}-.*\.md$/).map((file) => readRecord(file, readFileSync(join(decisions, file), 'utf8')));
 
+/** Without links, which lead from another folder. */
+const firstSentence = (paragraph) => {
+  const text = paragraph.replaceAll(/\s+/g, ' ').replaceAll(/\[([^\]]+)\]\([^)]*\)/g, '$1');
+  return /^.*?\.(?= |$)/.exec(text)?.[0] ?? '';
+};
+
 /** A design page's title and first sentence, and the numbers of the records that it replaces. */
 export const readPages = () =>
   filesIn(design, /(?<!^README)\.md$/).map((file) => {
@@ -43,7 +49,7 @@ export const readPages = () =>
     return {
       file,
       title: heading.replace(/^# /, ''),
-      summary: paragraph.replaceAll(/\s+/g, ' ').replaceAll(/\[([^\]]+)\]\([^)]*\)/g, '$1'),
+      summary: firstSentence(paragraph),
       records: [...listed.matchAll(/\d+/g)].map(([number]) => Number(number)),
     };
   });
