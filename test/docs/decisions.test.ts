@@ -1,6 +1,6 @@
 import assert from 'node:assert/strict';
-import { readFileSync } from 'node:fs';
-import { join, relative, resolve } from 'node:path';
+import { existsSync, globSync, readFileSync } from 'node:fs';
+import { basename, join, relative, resolve } from 'node:path';
 import { test } from 'node:test';
 import { pathToFileURL } from 'node:url';
 
@@ -38,6 +38,24 @@ test('a design page names the records that name it, and no others', () => {
       file,
     );
   }
+});
+
+test('a file that a design page names exists', () => {
+  const names = new Set(
+    globSync('{src,test,bench,migrations}/**/*.{ts,tsx,mjs}', { cwd: root }).map((path) => basename(path)),
+  );
+  const exists = (path: string): boolean =>
+    existsSync(join(root, path)) || (!/^(src|test|bench|migrations)\//.test(path) && names.has(basename(path)));
+  assert.ok(!exists('src/nowhere.ts') && !exists('nowhere.ts'), 'a file that is not there would be seen');
+  const named = readPages().flatMap(({ file }) => {
+    const text = readFileSync(join(root, 'docs/design', file), 'utf8');
+    return [...text.matchAll(/`((?:[\w-]+\/)*[\w.-]+\.tsx?|(?:src|test|bench|migrations)\/[\w./-]+)`/g)].map(
+      ([, path = '']) => ({ file, path }),
+    );
+  });
+  assert.ok(named.length > 200, `${named.length} paths were looked at`);
+  const missing = named.filter(({ path }) => !exists(path));
+  assert.deepEqual(missing, []);
 });
 
 test('a record with another title or header is refused', () => {
