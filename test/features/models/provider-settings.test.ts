@@ -2,6 +2,7 @@ import assert from 'node:assert/strict';
 import { forEachDoor, overHttp, type TestApp } from '../../support/app.ts';
 import { inTime } from '../../support/eventually.ts';
 import type { SimulatedRequest } from '../../support/providers/scenario.ts';
+import { saveQuota } from '../quotas/quota-calls.ts';
 import { refusal, runJson } from '../runs/run-calls.ts';
 
 /** Settings of every section that connects to an API, each with its own. */
@@ -105,6 +106,23 @@ forEachDoor('MODEL-3 what the catalog says of a model decides how it is called, 
     app.createAgent({ name: `typed-${model}`, model: { provider: 'local', model, responseFormat: { kind: 'Json' } } });
   assert.equal((await refusal(typed('plain'))).code, 'definition-invalid');
   await typed('unlisted');
+});
+
+forEachDoor('QUOTA-13 strict: what a call may use is foreseen by what the catalog says of its model', async (open) => {
+  const Models = [{ Name: 'short', MaxOutputTokens: 300 }];
+  const app = await open({
+    simulator: {},
+    service: { Quotas: { Strict: true }, Providers: { Compatible: { local: { Models } } } },
+  });
+  await saveQuota(app.client, { period: 'Daily', maxTokens: 50_000 });
+  for (const [model, isCapped] of [
+    ['short', true],
+    ['unlisted', false],
+  ] as const) {
+    await app.createAgent({ name: model, model: { provider: 'local', model } });
+    await runJson(app.client, model, 'Hi');
+    assert.equal(app.simulator.lastRequest().body['max_tokens'] === 300, isCapped, model);
+  }
 });
 
 overHttp(
