@@ -32,8 +32,7 @@ forEachService('APPR-38 a scan stores the oldest that have expired, as many as i
     runs.push((await runJson(app.client, 'helper', { message: calls(['pay']), sessionId })).runId);
   }
   const ids = new Map((await pendingOf(app.client)).map(({ id, runId }) => [`approval:${id}`, runId]));
-  const expired = async () =>
-    (await auditOf(app, 'approval.expire')).map(({ entity }) => ids.get(entity ?? '')).sort();
+  const expired = async () => (await auditOf(app, 'approval.expire')).map(({ entity }) => ids.get(entity ?? '')).sort();
   await app.clock.jump(2 * hourMs);
   assert.deepEqual(await expired(), runs.slice(0, 2).sort());
   await app.clock.jump(2 * hourMs);

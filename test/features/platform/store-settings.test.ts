@@ -12,7 +12,7 @@ import { postgresStore } from '../../support/postgres-store.ts';
 const skip = findPostgres() === null && 'no PostgreSQL server is to be found';
 
 const names = async ({ client }: TestApp): Promise<string[]> =>
-  (await client.agents.list({ query: {} })).body.map(({ name }) => name);
+  (await client.agents.list({})).body.map(({ name }) => name);
 
 /** The status of an operation, and what readiness says. */
 const served = async ({ url }: TestApp): Promise<readonly unknown[]> => {
