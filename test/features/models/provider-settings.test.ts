@@ -1,4 +1,5 @@
 import assert from 'node:assert/strict';
+import { inspect } from 'node:util';
 import { forEachDoor, overHttp, type TestApp } from '../../support/app.ts';
 import { inTime } from '../../support/eventually.ts';
 import type { SimulatedRequest } from '../../support/providers/scenario.ts';
@@ -229,6 +230,12 @@ forEachDoor('MODEL-10 a module gives the tokens of deployments for the audience 
   await app.client.models.providerHealth({ params: { provider: 'azure-openai' }, query: {} });
   assert.equal(app.simulator.listed[0]?.headers['authorization'], 'Bearer token-of-the-module');
   assert.deepEqual(audiences, ['https://ai.example.org', 'https://ai.example.org']);
+
+  const quoting = '{"error":{"message":"token-of-the-module is not accepted"}}';
+  app.simulator.enqueue({ fault: { kind: 'status', status: 401, body: quoting } });
+  assert.equal((await refusal(runJson(app.client, 'of-azure-openai', 'Hi'))).errorType, 'provider_error');
+  assert.match(inspect(app.log, { depth: 20 }), /is not accepted/);
+  assert.doesNotMatch(inspect(app.log, { depth: 20 }), /token-of-the-module/);
 
   app.simulator.requests.length = 0;
   for (const unusable of ['', 'two\nlines', null]) {
