@@ -3,7 +3,7 @@ import { overHttp } from '../support/app.ts';
 
 const token = 'a-shared-token-of-the-host';
 
-overHttp('OBS-32 the health routes are where the configuration puts them, or nowhere', async (open) => {
+overHttp('OBS-32 the health routes have the configured paths, or do not exist', async (open) => {
   const { url } = await open({ host: { Health: { LivePath: '/livez', ReadyPath: '/readyz' } } });
   const statusOf = async (path: string) => (await fetch(url + path)).status;
   assert.deepEqual(
@@ -15,7 +15,7 @@ overHttp('OBS-32 the health routes are where the configuration puts them, or now
     assert.equal((await fetch(without.url + path)).status, 404, path);
 });
 
-overHttp('RATE-2 RATE-3 callers behind a proxy that the configuration trusts are counted apart', async (open) => {
+overHttp('RATE-2 RATE-3 the rate limit counts callers behind a trusted proxy apart', async (open) => {
   const RateLimit = { Enabled: true, PermitLimit: 1, Window: '1h', Partition: 'RemoteAddress' };
   const statuses = async (TrustedProxies: readonly string[]) => {
     const { url } = await open({

@@ -7,10 +7,10 @@ import { openStorage } from '../../../src/db/open-storage.ts';
 import { storeOptions } from '../../../src/db/store-options.ts';
 import { temporaryFolder } from '../../support/opened-store.ts';
 
-/** Where SQLite says what it has been told to do; no caller of a service can see either. */
-test('the file is opened with the synchronisation and the time for a statement of the configuration', async (t) => {
+/** The pragmas show both; no caller of a service can see them. */
+test('SQLite gets its synchronous mode and its busy timeout from the configuration', async (t) => {
   const cwd = temporaryFolder(t);
-  const told = async (...settings: string[]) => {
+  const pragmas = async (...settings: string[]) => {
     const set = settings.map((text) => `Service:Persistence:Sqlite:${text}`);
     const { values } = loadConfig({ args: set, env: {}, cwd });
     const { storage, close } = await openStorage({ ...storeOptions(values, cwd), now: Date.now, log: silentLogger });
@@ -22,6 +22,6 @@ test('the file is opened with the synchronisation and the time for a statement o
       await close();
     }
   };
-  assert.deepEqual(await told(), [1, 5000], 'NORMAL, and no longer than a file may keep the service waiting');
-  assert.deepEqual(await told('Synchronous=Full', 'CommandTimeoutSeconds=2'), [2, 2000]);
+  assert.deepEqual(await pragmas(), [1, 5000], 'NORMAL; the longest wait for a file lock');
+  assert.deepEqual(await pragmas('Synchronous=Full', 'CommandTimeoutSeconds=2'), [2, 2000]);
 });

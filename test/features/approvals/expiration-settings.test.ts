@@ -7,7 +7,7 @@ import { auditOf, calls, decide, openApprovals, pendingOf } from './approval-wor
 const hourMs = 3_600_000;
 const dayMs = 24 * hourMs;
 
-forEachService('APPR-37 without expiration a call waits for its decision as long as that takes', async (open) => {
+forEachService('APPR-37 without ExpirationEnabled an approval never expires', async (open) => {
   const app = await openApprovals(open, {
     clock: testClock({ at: Date.now() - 40 * dayMs }),
     service: { Approvals: { ExpirationEnabled: false, DefaultExpiration: '1h' } },
@@ -20,7 +20,7 @@ forEachService('APPR-37 without expiration a call waits for its decision as long
   assert.equal((await decide(app.client, row?.id ?? '', false)).status, 'Rejected');
 });
 
-forEachService('APPR-38 a scan stores the oldest that have expired, as many as it may', async (open) => {
+forEachService('APPR-38 a scan stores at most MaxPerScan expired approvals, the oldest first', async (open) => {
   const app = await openApprovals(open, {
     clock: testClock({ at: Date.now() - dayMs }),
     service: { Approvals: { DefaultExpiration: '1h', ScanInterval: '2h', MaxPerScan: 2 } },

@@ -204,7 +204,7 @@ overHttp('a part without its root waits for it longer, and becomes runs as it is
   assert.equal((await settled(app, 3, '6m')).length, 3);
 });
 
-overHttp('the rest of a trace may stay away as long as the configuration says', async (open) => {
+overHttp('a trace becomes a run when none of its spans came for the configured SettleAfter', async (open) => {
   const app = await openTraces(open, { host: { Traces: { SettleAfter: '60s' } } });
   app.clock.stand();
   const { request, agent, first, last } = planner(app.clock.now() - 2000);

@@ -134,7 +134,7 @@ test('MCP-17 a program of the host is a server, which nobody changes over the AP
   else process.kill(orphan.pid);
 });
 
-test('MCP-17 MCP-19 a program of the host is of the tenant and pinned as the configuration says', async (t) => {
+test('MCP-17 MCP-19 a program of the host has the configured tenant and pinning', async (t) => {
   const local = { Command: program, Tenant: 'acme', Pinning: 'Block' };
   const app = await opened(t, local, {}, { Tenancy: { Enabled: true } });
   const acme = app.inTenant('acme');

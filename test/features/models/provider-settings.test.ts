@@ -24,62 +24,59 @@ const requestOf = async (app: TestApp, provider: string, model = 'm'): Promise<S
   return app.simulator.lastRequest();
 };
 
-forEachDoor(
-  'MODEL-1 MODEL-5 the catalog shows what the configuration says of each provider and model',
-  async (open) => {
-    const entry = {
-      DisplayName: 'The model',
-      ContextWindowTokens: 9000,
-      MaxOutputTokens: 700,
-      SupportsStreaming: false,
-      SupportsTools: false,
-      SupportsReasoning: true,
-      SupportsStructuredOutput: false,
-      InputCostPerMillionTokens: 1,
-      OutputCostPerMillionTokens: 2,
-      CachedInputCostPerMillionTokens: 0.5,
-    };
-    const { client } = await open({
-      simulator: {},
-      service: {
-        Providers: inEverySection((section) => ({
-          DisplayName: `The ${section} provider`,
-          Models: [{ Name: `model-of-${section}`, ...entry }],
-        })),
-      },
-    });
-    const { body } = await client.models.list({});
-    const shown = body
-      .filter(({ name }) => name !== 'demo')
-      .map(({ name, displayName, models }) => [name, displayName, models]);
-    assert.deepEqual(
-      shown,
-      sections.flatMap((section) =>
-        providersOf(section).map((provider) => [
-          provider,
-          `The ${section} provider`,
-          [
-            {
-              name: `model-of-${section}`,
-              displayName: 'The model',
-              contextWindowTokens: 9000,
-              maxOutputTokens: 700,
-              supportsStreaming: false,
-              supportsTools: false,
-              supportsReasoning: true,
-              supportsStructuredOutput: false,
-              inputCostPerMillionTokens: 1,
-              outputCostPerMillionTokens: 2,
-              cachedInputCostPerMillionTokens: 0.5,
-            },
-          ],
-        ]),
-      ),
-    );
-  },
-);
+forEachDoor('MODEL-1 the catalog shows the configured names and models of each provider', async (open) => {
+  const entry = {
+    DisplayName: 'The model',
+    ContextWindowTokens: 9000,
+    MaxOutputTokens: 700,
+    SupportsStreaming: false,
+    SupportsTools: false,
+    SupportsReasoning: true,
+    SupportsStructuredOutput: false,
+    InputCostPerMillionTokens: 1,
+    OutputCostPerMillionTokens: 2,
+    CachedInputCostPerMillionTokens: 0.5,
+  };
+  const { client } = await open({
+    simulator: {},
+    service: {
+      Providers: inEverySection((section) => ({
+        DisplayName: `The ${section} provider`,
+        Models: [{ Name: `model-of-${section}`, ...entry }],
+      })),
+    },
+  });
+  const { body } = await client.models.list({});
+  const shown = body
+    .filter(({ name }) => name !== 'demo')
+    .map(({ name, displayName, models }) => [name, displayName, models]);
+  assert.deepEqual(
+    shown,
+    sections.flatMap((section) =>
+      providersOf(section).map((provider) => [
+        provider,
+        `The ${section} provider`,
+        [
+          {
+            name: `model-of-${section}`,
+            displayName: 'The model',
+            contextWindowTokens: 9000,
+            maxOutputTokens: 700,
+            supportsStreaming: false,
+            supportsTools: false,
+            supportsReasoning: true,
+            supportsStructuredOutput: false,
+            inputCostPerMillionTokens: 1,
+            outputCostPerMillionTokens: 2,
+            cachedInputCostPerMillionTokens: 0.5,
+          },
+        ],
+      ]),
+    ),
+  );
+});
 
-forEachDoor('MODEL-3 what the catalog says of a model decides how it is called, and what is refused', async (open) => {
+forEachDoor('MODEL-3 the catalog entry of a model decides on streaming and refuses JSON formats', async (open) => {
   const app = await open({
     simulator: {},
     service: {
@@ -109,7 +106,7 @@ forEachDoor('MODEL-3 what the catalog says of a model decides how it is called, 
   await typed('unlisted');
 });
 
-forEachDoor('QUOTA-13 strict: what a call may use is foreseen by what the catalog says of its model', async (open) => {
+forEachDoor('QUOTA-13 strict: MaxOutputTokens of the catalog bounds an answer', async (open) => {
   const Models = [{ Name: 'short', MaxOutputTokens: 300 }];
   const app = await open({
     simulator: {},
@@ -127,7 +124,7 @@ forEachDoor('QUOTA-13 strict: what a call may use is foreseen by what the catalo
 });
 
 overHttp(
-  'MODEL-11 MODEL-33 the default model of each provider is the one that is offered and looked for',
+  'MODEL-11 MODEL-33 the default model of each provider is listed, and health checks look for it',
   async (open) => {
     const Providers = inEverySection((section) =>
       section === 'azure-openai'
@@ -163,7 +160,7 @@ overHttp(
   },
 );
 
-forEachDoor('MODEL-6 MODEL-9 MODEL-13 each request is made with the settings of its section', async (open) => {
+forEachDoor('MODEL-6 MODEL-9 MODEL-13 a request carries the settings of its provider', async (open) => {
   const app = await open({
     simulator: {},
     service: {
@@ -188,7 +185,7 @@ forEachDoor('MODEL-6 MODEL-9 MODEL-13 each request is made with the settings of 
   assert.equal((await requestOf(app, 'google')).path, '/v1/models/m:generateContent');
 });
 
-forEachDoor('MODEL-12 a provider has the time that its section gives it', async (open) => {
+forEachDoor('MODEL-12 a call ends after the Timeout of its provider', async (open) => {
   const app = await open({
     simulator: { respond: () => ({ fault: { kind: 'stall', after: 0 } }) },
     service: { Providers: inEverySection(() => ({ Timeout: '50ms' })) },

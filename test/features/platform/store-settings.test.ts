@@ -14,7 +14,7 @@ const skip = findPostgres() === null && 'no PostgreSQL server is to be found';
 const names = async ({ client }: TestApp): Promise<string[]> =>
   (await client.agents.list({})).body.map(({ name }) => name);
 
-/** The status of an operation, and what readiness says. */
+/** The status of an operation, and the answer of the readiness route. */
 const served = async ({ url }: TestApp): Promise<readonly unknown[]> => {
   const ready = await fetch(`${url}/health/ready`);
   return [(await fetch(`${url}/api/agents`)).status, ready.status, await ready.json()];
@@ -51,7 +51,7 @@ test('OBS-31 without AutoApplyMigrations a service waits for the migrations of i
   await waiting.close();
 });
 
-test('a store in a file has the tables with its prefix, and no others', async (t) => {
+test('two table prefixes in one SQLite file share nothing', async (t) => {
   const app = await openApp(t, 'http', { service: inFile({ TablePrefix: 'team_' }), agents: [{ name: 'theirs' }] });
   const { folder } = app;
   await app.close();
@@ -63,7 +63,7 @@ test('a store in a file has the tables with its prefix, and no others', async (t
   ]);
 });
 
-test('a store on a server has its tables in its schema, and its statements have their time', { skip }, async (t) => {
+test('PostgreSQL has the tables in SchemaName, and CommandTimeoutSeconds bounds a statement', { skip }, async (t) => {
   const { url } = await database(t, 'tables');
   await executeAt(url, 'alter schema service rename to team');
   const service = onServer(url, { SchemaName: 'team', CommandTimeoutSeconds: 7 });
@@ -86,7 +86,7 @@ test('a service opens no more connections than MaxConnections', { skip }, async 
   const open = async (MaxConnections: number) => {
     const { url } = await database(t, 'tables');
     const app = await openApp(t, 'http', { service: onServer(url, { MaxConnections }) });
-    /** Whoever reads the table waits while the work is done. */
+    /** Reads of the table wait while the work is done. */
     const locked = (work: () => Promise<void>) =>
       withPostgres(url, async (client) => {
         await client.query('begin; lock table service.runs in access exclusive mode');
@@ -105,7 +105,7 @@ test('a service opens no more connections than MaxConnections', { skip }, async 
   await few.locked(() =>
     many.locked(async () => {
       for (const { read } of [few, many]) for (let count = 0; count < 12; count += 1) reads.push(read());
-      // One connection is not for reads. The first was asked before, and has none beyond its limit.
+      // One connection is not for reads.
       await eventually('reads of the second that wait', async () => (await many.waiting()) >= 7 || null);
       const waiting = await few.waiting();
       assert.ok(waiting <= 3, `${waiting} connections`);
@@ -116,7 +116,7 @@ test('a service opens no more connections than MaxConnections', { skip }, async 
   await many.app.close();
 });
 
-test('a process hears of the others at DirectConnectionString, and does the rest at ConnectionString', {
+test('a process subscribes at DirectConnectionString and writes at ConnectionString', {
   skip,
 }, async (t) => {
   const { url } = await database(t, 'tables');
@@ -137,7 +137,7 @@ test('a process hears of the others at DirectConnectionString, and does the rest
   await app.close();
 });
 
-test('a replica that follows no server is looked at, and passed over', { skip }, async (t) => {
+test('a read replica that follows no server is not used, and diagnostics give the reason', { skip }, async (t) => {
   const { url } = await database(t, 'tables');
   const app = await openApp(t, 'http', {
     host: { EnableDiagnosticsEndpoint: true },

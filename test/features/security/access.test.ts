@@ -109,7 +109,7 @@ for (const [setting, { oidc, tenancy }] of Object.entries({
   'Tenancy:ClaimType': { oidc: {}, tenancy: { ClaimType: 'org' } },
 }))
   overHttp(
-    `SEC-15 SEC-27 AUDIT-10 role, tenant (${setting}) and actor of a token are in the claims that the configuration names`,
+    `SEC-15 SEC-27 AUDIT-10 a token has its role, tenant (${setting}) and actor in the configured claims`,
     async (open, t) => {
       const issuer = await startIssuer(t);
       const { url, inTenant } = await open({

@@ -72,7 +72,7 @@ overHttp('SEC-31 SEC-32 SEC-33 SEC-34 records of tenants, and who may address wh
 });
 
 overHttp(
-  'SEC-24 SEC-27 SEC-31 WEBHOOK-7 the tenant of callers for whom nothing decides one is the configured one, and it is the first among tenants',
+  'SEC-24 SEC-27 SEC-31 WEBHOOK-7 DefaultTenantId is the tenant of callers without one, and manages the others',
   async (open) => {
     const secret = 'whsec_MfKQ9r8GKYqrTwjUPD8ILPZIo2LaLaSw';
     const home = {
