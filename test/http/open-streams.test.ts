@@ -184,8 +184,8 @@ test('MCP-51 streams of one tenant are looked after together, in one look each t
   });
   const told: string[] = [];
   const gone = new AbortController();
-  const listen = async (tenantId: string, notifications: object): Promise<void> => {
-    const reply = await subscriptions.listen({ tenantId, signal: gone.signal } as McpCallContext, {
+  const listen = async (tenantId: string, notifications: object, more: Partial<McpCallContext> = {}): Promise<void> => {
+    const reply = await subscriptions.listen({ tenantId, signal: gone.signal, ...more } as McpCallContext, {
       ...{ kind: 'request', id: 1, method: 'subscriptions/listen' },
       params: { notifications: notifications as never },
     });
@@ -199,6 +199,8 @@ test('MCP-51 streams of one tenant are looked after together, in one look each t
     await listen('globex', { toolsListChanged: true, taskIds: [`t${count}`] });
   }
   assert.deepEqual(asked.splice(0), ['acme', 'globex'], 'opened together, too');
+  const tooMany = () => assert.fail('too many');
+  await assert.rejects(listen('initech', { toolsListChanged: true }, { openStream: tooMany }), /too many/);
   await clock.advance(2000);
   assert.deepEqual(asked.splice(0), ['acme', '50 tasks', 'globex']);
   told.length = 0;
