@@ -4,7 +4,7 @@ import type { Session } from './session.ts';
 
 /** Where a generated command takes its input from. */
 export interface InputPlaces {
-  /** Options such as `--kind`, by the member that they fill. */
+  /** Options such as `--kind`, by the property that they fill. */
   readonly options: ReadonlyMap<string, string>;
   /** The file of `-f`; undefined: none was given. */
   readonly file: string | undefined;
@@ -24,7 +24,7 @@ const optionHint = (errors: readonly FieldError[], { options, takesFile }: Input
   return `${names.join(', ')}${takesFile ? `; or ${names.length === 1 ? 'a member' : 'members'} of the file of -f` : ''}.`;
 };
 
-/** Each member with file and line. */
+/** Each property with file and line. */
 const inFile = async (
   file: string,
   errors: readonly FieldError[],
@@ -39,7 +39,7 @@ const inFile = async (
   });
 };
 
-/** A refusal of the input, with where each refused member was given; any other error as it is. */
+/** A refusal of the input, with the place of each refused property; any other error as it is. */
 export const placedInputFault = async (
   error: unknown,
   places: InputPlaces,

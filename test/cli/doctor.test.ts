@@ -173,7 +173,7 @@ test('doctor asks every provider for its models, each for a limited time, and sa
   const refusing = await endpoint(t, (_request, response) => response.writeHead(401).end('{"error":{"message":"no"}}'));
   const silent = await endpoint(t, () => undefined);
   const url = (port: number) => `http://127.0.0.1:${port}/v1`;
-  // Nothing listens at the last one: nobody uses that loopback address.
+  // Nothing listens at the last one: no program uses that loopback address.
   const settings = Object.entries({
     ...{ good: url(good), refusing: url(refusing), silent: url(silent), dead: 'http://127.0.0.9:9/v1' },
   }).map(([name, address]) => `Service:Providers:Compatible:${name}:Endpoint=${address}`);

@@ -126,7 +126,7 @@ const freePorts = async (names: readonly string[]): Promise<ReadonlyMap<string, 
   return ports;
 };
 
-/** How much later than its command a service starts: whoever does not wait for it finds nobody. */
+/** How much later than its command a service starts: a block that does not wait for it fails. */
 const startDelaySeconds = 1;
 
 /** A folder on the path with `acp`, whose services start late, and the pinned Node. */

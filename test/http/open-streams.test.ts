@@ -61,7 +61,7 @@ const limits = { Streams: { MaxPerCaller: 2, MaxPerTenant: 3 } };
 
 const opened = (app: TestApp) => {
   const leaving: AbortController[] = [];
-  // An answer that nobody holds any more is closed by the garbage collector.
+  // The garbage collector closes an answer without references.
   const held: Response[] = [];
   return {
     async ask(token: string, { method, path, headers, body }: Request): Promise<Response> {
@@ -116,7 +116,7 @@ const followedBy = async (app: TestApp, token: string): Promise<Followed> => {
 
 for (const [kind, request] of Object.entries(kinds))
   overHttp(
-    `SEC-1 ${kind} is refused beyond the streams of its key, and of its tenant, and of nobody else`,
+    `SEC-1 ${kind} is refused beyond the limit of its key and of its tenant, and other tenants keep theirs`,
     async (open) => {
       const app = await openA2A(open, { service: limits, host });
       const keys = await keysOf(app);
@@ -143,13 +143,13 @@ for (const [kind, request] of Object.entries(kinds))
       // What holds no stream is answered as ever.
       assert.equal((await others.ask(keys.one, { method: 'GET', path: `/api/runs/${followed.runId}` })).status, 200);
       own.leave(1);
-      await eventually('a place is free', async () => (await ask()).status === 200 || null);
+      await eventually('a stream is free', async () => (await ask()).status === 200 || null);
       own.leave(10);
       others.leave(10);
     },
   );
 
-overHttp('SEC-1 a stream that ends, and a request that fails, leave their place', async (open) => {
+overHttp('SEC-1 a stream that ends, and a request that fails, no longer count', async (open) => {
   const app = await openA2A(open, { service: { Streams: { MaxPerCaller: 1 } }, host });
   const { one } = await keysOf(app);
   const { ask } = opened(app);
@@ -159,7 +159,7 @@ overHttp('SEC-1 a stream that ends, and a request that fails, leave their place'
   }
 });
 
-test('MCP-51 streams of one tenant are looked after together, in one look each time', async () => {
+test('MCP-51 streams of one tenant share one poll', async () => {
   const clock = testClock({ stands: true });
   const asked: string[] = [];
   let list = 'old';
@@ -215,9 +215,9 @@ test('MCP-51 streams of one tenant are looked after together, in one look each t
     ].map(count),
     [50, 50, 50],
   );
-  assert.equal(told.length, 150, 'and nothing to those that have not asked for it');
+  assert.equal(told.length, 150, 'and nothing without a subscription to it');
   asked.length = 0;
   gone.abort();
   await clock.advance(20_000);
-  assert.deepEqual(asked, [], 'nothing is looked at for nobody');
+  assert.deepEqual(asked, [], 'no poll without a subscriber');
 });

@@ -33,7 +33,7 @@ const plain = {
 
 /** Findings of the linter's recommended rules. */
 const lint = async (document: object, more: Readonly<Record<string, 'error' | 'off'>> = {}): Promise<string[]> => {
-  // `/approvals/{id}/decide` and `/approvals/rules/{ruleId}` cross, and are told apart by their ids, which are UUIDs (below).
+  // `/approvals/{id}/decide` and `/approvals/rules/{ruleId}` are ambiguous; their ids, which are UUIDs, decide (below).
   const rules = { 'no-ambiguous-paths': 'off', ...more } as const;
   const config = await createConfig({ extends: ['recommended'], rules });
   const problems = await lintFromString({ source: JSON.stringify(document), config });

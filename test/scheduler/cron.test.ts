@@ -227,7 +227,7 @@ describe('clock changes', () => {
     );
   });
 
-  test('JOB-11 an occurrence that a clock change moved is told from the others', () => {
+  test('JOB-11 an occurrence that a clock change moved is marked, and the others are not', () => {
     const cron = parseCron('30 2 * * *');
     const moved = at('2026-03-29T01:00Z');
     assert.equal(nextOccurrence(cron, 'Europe/Berlin', moved - dayMs, moved + dayMs), at('2026-03-28T01:30Z'));

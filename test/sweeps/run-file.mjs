@@ -8,7 +8,7 @@ import { pinnedNode, root } from '../../bin/setup.mjs';
 /** Longer than any file takes alone; what goes on for longer has not turned red. */
 const fileTimeoutMs = 60_000;
 let count = 0;
-/** Files that run: whoever stops the sweep stops them. */
+/** Files that run: the end of the sweep stops them. */
 const ends = new Set();
 process.on('exit', () => {
   for (const end of ends) end();

@@ -239,7 +239,7 @@ const activeKeysOf = async (session: Session, { values }: LoadedConfig): Promise
   return countActiveKeys(storeOptions(values, session.cwd), Date.now());
 };
 
-/** The service that runs on the configured store; null: none does, or it cannot be told, which another check reports. */
+/** The service that runs on the configured store; null: none does, or that is unknown, which another check reports. */
 const ownerOf = async (session: Session): Promise<Owner | null> => {
   try {
     return await servingAddress(session);

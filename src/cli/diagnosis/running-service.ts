@@ -99,7 +99,7 @@ const steps: readonly Step[] = [
   ],
 ];
 
-/** What a running service says of itself. Each question has a time limit, and the failure of one keeps no other from being asked. */
+/** What a running service says of itself. Each question has a time limit, and all are asked, also after one has failed. */
 export const runningServiceFindings = async function* (
   { url, token }: Owner,
   failureText: (error: unknown) => string,

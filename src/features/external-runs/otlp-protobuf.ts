@@ -93,7 +93,7 @@ const readValue = (reader: BinaryReader, count: OtlpCount, depth: number): Attri
   return value;
 };
 
-/** Reads a message whose members stand under field 1, such as a list of attributes, and passes each to `read`. */
+/** Reads a message whose entries are in field 1, such as a list of attributes, and passes each to `read`. */
 const readMembers = (reader: BinaryReader, count: OtlpCount, read: () => void): void =>
   readFields(
     reader,

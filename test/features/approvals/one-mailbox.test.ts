@@ -42,34 +42,37 @@ const codeInBand = async (app: TestApp, ids: readonly string[]): Promise<string 
 const codeInMailbox = async (app: TestApp, row: PendingApproval | undefined, approved: boolean) =>
   (await refusal(app.client.approvals.decide({ params: { id: row?.id ?? '' }, body: { approved } }))).code;
 
-forEachService('APPR-10 APPR-11 APPR-37 the mailbox has the calls of every run, whoever asked', async (open) => {
-  const app = await openApprovals(open);
-  const message = calls(['pay', { amount: 5 }], ['look'], ['wipe']);
-  const single = await runJson(app.client, 'helper', { message, sessionId: 's-1' });
-  const streamed = await runStream(app.client, 'helper', { message, sessionId: 's-2' });
-  const queued = await enqueue(app.client, 'helper', { message, sessionId: 's-3' });
-  await followToEnd(app.client, queued);
-  const rows = (await pendingOf(app.client)).reverse();
-  assert.deepEqual(
-    rows.map(({ runId, toolName, arguments: args, inBand: carried }) => [runId, toolName, args, carried]),
-    [
-      [single.runId, true],
-      [streamed.runId, true],
-      [queued, false],
-    ].flatMap(([runId, carried]) => [
-      [runId, 'pay', { amount: 5 }, carried],
-      [runId, 'wipe', {}, carried],
-    ]),
-  );
-  for (const row of rows) {
-    assert.equal(Date.parse(row.expiresAt ?? '') - Date.parse(row.createdAt), 24 * hourMs);
-    assert.deepEqual(await rowOf(app, row), row);
-  }
-  assert.deepEqual(
-    rows.slice(0, 2).map(({ requestId, toolCallId }) => [requestId, toolCallId]),
-    single.approvals.map(({ requestId, toolCallId }) => [requestId, toolCallId]),
-  );
-});
+forEachService(
+  'APPR-10 APPR-11 APPR-37 the mailbox has the calls of every run, however it was started',
+  async (open) => {
+    const app = await openApprovals(open);
+    const message = calls(['pay', { amount: 5 }], ['look'], ['wipe']);
+    const single = await runJson(app.client, 'helper', { message, sessionId: 's-1' });
+    const streamed = await runStream(app.client, 'helper', { message, sessionId: 's-2' });
+    const queued = await enqueue(app.client, 'helper', { message, sessionId: 's-3' });
+    await followToEnd(app.client, queued);
+    const rows = (await pendingOf(app.client)).reverse();
+    assert.deepEqual(
+      rows.map(({ runId, toolName, arguments: args, inBand: carried }) => [runId, toolName, args, carried]),
+      [
+        [single.runId, true],
+        [streamed.runId, true],
+        [queued, false],
+      ].flatMap(([runId, carried]) => [
+        [runId, 'pay', { amount: 5 }, carried],
+        [runId, 'wipe', {}, carried],
+      ]),
+    );
+    for (const row of rows) {
+      assert.equal(Date.parse(row.expiresAt ?? '') - Date.parse(row.createdAt), 24 * hourMs);
+      assert.deepEqual(await rowOf(app, row), row);
+    }
+    assert.deepEqual(
+      rows.slice(0, 2).map(({ requestId, toolCallId }) => [requestId, toolCallId]),
+      single.approvals.map(({ requestId, toolCallId }) => [requestId, toolCallId]),
+    );
+  },
+);
 
 forEachService('APPR-14 APPR-19 APPR-26 what the next run decides is what the mailbox says', async (open) => {
   const app = await openApprovals(open);
@@ -194,7 +197,7 @@ forEachService('APPR-15 APPR-27 APPR-39 an approval that comes after its time ex
   assert.equal(await codeInMailbox(app, rows[0], true), 'approval-expired');
   assert.deepEqual(await pendingOf(app.client), []);
   assert.equal((await getRun(app.client, runId)).status, 'AwaitingApproval');
-  // Whoever was told so is not told otherwise by a clock that is set back.
+  // A clock regression does not bring an expired call back.
   app.clock.setBack(hourMs);
   assert.equal(await codeInBand(app, ids), 'approval-expired');
   const reply = await runJson(app.client, 'helper', { message: 'Hi', sessionId });

@@ -122,7 +122,7 @@ overHttp(
   },
 );
 
-overHttp('of a run with very many models the first are told apart, and the sums are of all', async (open) => {
+overHttp('of a run with very many models the first have shares of their own, and the sums are of all', async (open) => {
   const app = await openTraces(open, { service: { Pricing: prices } });
   await sendAgent(
     app,

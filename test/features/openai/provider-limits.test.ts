@@ -76,7 +76,7 @@ overHttp('OAI-4 OAI-16 OAI-32 the rate limit of a provider is 429 with its time 
     );
   });
 
-  await t.test('OAI-24 OAI-35 after the first byte the limit is told in the stream', async () => {
+  await t.test('OAI-24 OAI-35 after the first byte the stream reports the limit', async () => {
     simulator.enqueue(calls('add', {}), limited());
     const streamed = await respond(app, { stream: true });
     const last = dataOf(streamed).at(-1);

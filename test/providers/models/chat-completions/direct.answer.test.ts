@@ -178,7 +178,7 @@ describe('MODEL-6 whole answers of chat completions', () => {
     'no choice': ['{"choices":[],"usage":{"prompt_tokens":5}}', 'provider_error', 200],
     'choices that are nothing': ['{"choices":[null]}', 'provider_error', 200],
     'something else': ['{"status":"ok"}', 'provider_error', 200],
-    'a reason that nobody knows': [body({ content: 'Hello' }, {}, 'done'), 'provider_error', null],
+    'an unknown reason': [body({ content: 'Hello' }, {}, 'done'), 'provider_error', null],
     'no reason of the end': [body({ content: 'Hello' }, {}, null), 'provider_unavailable', null],
     'a call without a name': [
       body({ content: null, tool_calls: [call('a', '', '{}')] }, {}, 'tool_calls'),
