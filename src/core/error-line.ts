@@ -1,7 +1,7 @@
 import { stdSerializers } from 'pino';
 import { AcpError } from '../contract/errors.ts';
 
-/** Classes of the language: the code never throws them on purpose. A class of its own says what has happened by its name. */
+/** Classes of the language: the code never throws them on purpose. An error of another class is named after what has happened. */
 const plainErrors: ReadonlySet<string> = new Set([
   ...['Error', 'TypeError', 'RangeError', 'ReferenceError', 'SyntaxError', 'EvalError', 'URIError'],
   ...['AggregateError', 'AssertionError'],

@@ -198,7 +198,7 @@ test('doctor asks every provider for its models, each for a limited time, and sa
   );
 });
 
-test('doctor reports on a running service what the service says, beside it and by its address', async (t) => {
+test('doctor reports what a running service says, in its folder and by its address', async (t) => {
   const folder = createFolder(t);
   const settings = ['Host:EnableDiagnosticsEndpoint=true', 'Service:Providers:Scripted:other:File=./scripts/demo.yaml'];
   const { url } = await folder.serve(settings.flatMap((text) => ['--set', text]));

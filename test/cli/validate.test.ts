@@ -258,7 +258,7 @@ describe('documents that a command is not for, and those with several mistakes',
     }
   });
 
-  test('agents validate and agents apply say of which kind a document is, and go on with the agents', async (t) => {
+  test('agents validate and agents apply report the kind of each other document, and continue with the agents', async (t) => {
     const folder = createFolder(t);
     folder.write('d/others.yaml', others);
     for (const [command, done] of [

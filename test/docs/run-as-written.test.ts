@@ -169,7 +169,7 @@ trap '{ for job in $(jobs -p); do kill -- -$job; done; wait; } 2>/dev/null || tr
 
 const pages = ['README.md', ...globSync('docs/*.md', { cwd: root })].sort();
 
-/** What pages use beside `acp`; where one is missing they cannot run. */
+/** Programs that pages use in addition to `acp`; where one is missing they cannot run. */
 const missing = ['bash', 'curl', 'jq', 'openssl', 'timeout'].filter(
   (name) => spawnSync(name, ['--version'], { stdio: 'ignore' }).error !== undefined,
 );

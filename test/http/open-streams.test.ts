@@ -1,7 +1,12 @@
 import assert from 'node:assert/strict';
+import { once } from 'node:events';
+import { createServer, request as httpRequest } from 'node:http';
+import type { AddressInfo } from 'node:net';
 import { test } from 'node:test';
+import type { Clock } from '../../src/core/clock.ts';
 import { createMcpSubscriptions } from '../../src/features/mcp-endpoint/mcp-subscriptions.ts';
 import type { McpCallContext } from '../../src/features/mcp-endpoint/mcp-tool.ts';
+import { createOpenStreams } from '../../src/http/open-streams.ts';
 import { message, openA2A, working } from '../features/a2a/a2a-world.ts';
 import { statelessRequest } from '../features/mcp-endpoint/mcp-world.ts';
 import { overHttp, type TestApp } from '../support/app.ts';
@@ -159,6 +164,32 @@ overHttp('SEC-1 a stream that ends, and a request that fails, no longer count', 
   }
 });
 
+test('SEC-1 a response that has closed before its stream begins does not count', async (t) => {
+  const caller = { principal: { apiKey: { id: 'k1' } }, tenantId: 'default' } as never;
+  const streams = createOpenStreams({ maxPerCaller: 1, maxPerTenant: 1 });
+  const server = createServer().listen(0, '127.0.0.1');
+  t.after(() => server.close());
+  await once(server, 'listening');
+  const { port } = server.address() as AddressInfo;
+  const responseOf = async () => {
+    const asking = httpRequest({ port, host: '127.0.0.1', agent: false }).on('error', () => undefined);
+    asking.end();
+    const [, response] = await once(server, 'request');
+    return { asking, response };
+  };
+  for (let count = 0; count < 2; count += 1) {
+    const { asking, response } = await responseOf();
+    const closed = once(response, 'close');
+    asking.destroy();
+    await closed;
+    streams.open(caller, response);
+  }
+  const { asking, response } = await responseOf();
+  streams.open(caller, response);
+  assert.throws(() => streams.open(caller, response), { code: 'too-many-streams' });
+  asking.destroy();
+});
+
 test('MCP-51 streams of one tenant share one poll', async () => {
   const clock = testClock({ stands: true });
   const asked: string[] = [];
@@ -220,4 +251,60 @@ test('MCP-51 streams of one tenant share one poll', async () => {
   gone.abort();
   await clock.advance(20_000);
   assert.deepEqual(asked, [], 'no poll without a subscriber');
+});
+
+test('MCP-51 a poll that takes longer than the interval is alone, and what failed or has left is not remembered', async () => {
+  const timers = new Set<() => unknown>();
+  const clock: Pick<Clock, 'every'> = {
+    every(_ms, work) {
+      timers.add(work);
+      const timer = { stop: () => void timers.delete(work), unref: () => timer };
+      return timer;
+    },
+  };
+  const asked: string[] = [];
+  let answer: () => Promise<string> = async () => 'old';
+  const subscriptions = createMcpSubscriptions({
+    tools: {
+      signature(tenantId) {
+        asked.push(tenantId);
+        return answer();
+      },
+    },
+    tasks: null,
+    ...{ lookEveryMs: 2000, clock },
+    log: { warn: ({ error }) => assert.fail(String(error)) },
+  });
+  const told: string[] = [];
+  const listen = async (signal: AbortSignal): Promise<void> => {
+    const reply = await subscriptions.listen({ tenantId: 'acme', signal } as McpCallContext, {
+      ...{ kind: 'request', id: 1, method: 'subscriptions/listen' },
+      params: { notifications: { toolsListChanged: true } },
+    });
+    reply.stream.subscribe(
+      (frames) => told.push(...frames.map(({ data }) => JSON.parse(data).method)),
+      () => undefined,
+    );
+  };
+  answer = () => Promise.reject(new Error('The store is away'));
+  await assert.rejects(listen(AbortSignal.abort()), /The store is away/);
+  answer = async () => 'old';
+  await listen(AbortSignal.abort());
+  assert.deepEqual(asked.splice(0), ['acme', 'acme']);
+  assert.equal(timers.size, 0, 'its caller had gone before it was open');
+  answer = async () => 'new';
+  const gone = new AbortController();
+  await listen(gone.signal);
+  assert.deepEqual(asked.splice(0), ['acme'], 'it opens with the list of that moment');
+  told.length = 0;
+  const { promise, resolve } = Promise.withResolvers<string>();
+  answer = () => promise;
+  const [poll = assert.fail] = timers;
+  const polls = [poll(), poll()];
+  await eventually('a poll', () => asked.length > 0 || null);
+  resolve('new');
+  await Promise.all(polls);
+  assert.deepEqual([asked, told], [['acme'], []]);
+  gone.abort();
+  assert.equal(timers.size, 0);
 });

@@ -179,7 +179,7 @@ const expectedAround = (zone: string, fromMs: number, toMs: number): ReadonlyMap
 
 describe('clock changes', () => {
   for (const zone of zones)
-    test(`JOB-11 ${zone}: over each change of ten years intervals go on in real time, and each fixed time fires once`, () => {
+    test(`JOB-11 ${zone}: over each change of ten years intervals continue in real time, and each fixed time fires once`, () => {
       const changes = changesOf(zone, '2026-01-01T00:00Z', '2036-01-01T00:00Z');
       assert.ok(changes.length >= 19, `${changes.length} changes`);
       for (const change of changes) {

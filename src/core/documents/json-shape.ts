@@ -1,6 +1,6 @@
 import { randomInt } from 'node:crypto';
 
-/** Deepest JSON value that is kept: writing a deeper one recurses to a depth that depends on the machine. */
+/** Deepest JSON value that is stored: writing a deeper one recurses to a depth that depends on the machine. */
 export const maxJsonDepth = 500;
 
 /** What one JSON text may hold. Each value that is parsed takes many times the memory of its text, and time. */
@@ -173,7 +173,7 @@ export class JsonShape {
     return to;
   }
 
-  /** Continues to read. Returns what there is too much of, such as `nests deeper than 64 levels`; null: nothing. */
+  /** Continues to read. Returns which limit is exceeded, such as `nests deeper than 64 levels`; null: nothing. */
   read(bytes: Uint8Array, from = 0, to = bytes.byteLength): string | null {
     const { maxDepth, maxValues, maxMembers } = this.#limits;
     const shapes = this.#shapes;
@@ -208,6 +208,6 @@ export class JsonShape {
   }
 }
 
-/** What there is too much of in a whole JSON text; null: nothing. */
+/** Which limit a complete JSON text exceeds; null: none. */
 export const jsonShapeProblem = (bytes: Uint8Array, limits: JsonLimits): string | null =>
   new JsonShape(limits).read(bytes);

@@ -57,7 +57,7 @@ interface Watch {
 }
 
 /**
- * Streams of notifications. What changes is looked for again and again, as it may have changed in another process: once for all
+ * Streams of notifications. Changes are polled, since they may come from another process: one poll for all
  * streams of a tenant, however many there are.
  */
 export const createMcpSubscriptions = (deps: McpSubscriptionDeps) => {

@@ -212,7 +212,7 @@ forEachService('APPR-15 APPR-27 APPR-39 an approval that comes after its time ex
   assert.deepEqual(app.done, []);
 });
 
-forEachService('APPR-31 APPR-39 a call that expires beside a decided one goes on with it', async (open) => {
+forEachService('APPR-31 APPR-39 a call that expires while another is decided continues with it', async (open) => {
   const app = await openApprovals(open, {
     clock: expiring.clock(),
     service: { Approvals: { ...expiring.Approvals, ScanInterval: '1d' } },
@@ -287,7 +287,7 @@ forEachDurableService(
   },
 );
 
-forEachService('APPR-32 the run that goes on is in the lane of its kind where its source had none', async (open) => {
+forEachService('APPR-32 the continuing run is in the lane of its kind where its source had none', async (open) => {
   const LaneByHandlerKey = { 'acp.approval-resume': 'decided' };
   const app = await openApprovals(open, { service: { Scheduling: { LaneByHandlerKey } } });
   const { rows } = await paused(app, ['pay']);
@@ -322,7 +322,7 @@ forEachService('APPR-40 the deletion of a session expires what its run had asked
   assert.deepEqual(await pendingOf(app.client), []);
 });
 
-forEachService('APPR-32 TOOL-35 what the mailbox decides may go on to a call of the client', async (open) => {
+forEachService('APPR-32 TOOL-35 a run that the mailbox continues may end with a call of the client', async (open) => {
   const locate = { name: 'locate', description: 'Where', inputSchema: { type: 'object' }, runsOnClient: true as const };
   const app = await openApprovals(open, { more: [locate as never] });
   const { rows } = await paused(app, ['pay'], ['locate']);
@@ -356,7 +356,7 @@ forEachDurableService(
       );
       const { status, continuationRunId } = await rowOf(app, row);
       const runs = await listRuns(app.client, { sessionId: session });
-      // The run that goes on, whichever it is, is the only one that executes the call.
+      // The continuing run, whichever it is, is the only one that executes the call.
       await followToEnd(app.client, continuationRunId ?? '');
       // A message may come when the run that the mailbox queued has ended already: then it is a turn of its own.
       const isNextTurn = refused.length === 0 && 'message' in brought;

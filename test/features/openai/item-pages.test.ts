@@ -75,7 +75,7 @@ const world = (messages: readonly ChatMessage[]) => {
   };
 };
 
-test('OAI-44 pages of items are those of the whole conversation, in either order', async () => {
+test('OAI-44 pages of items are parts of the list of the complete conversation, in either order', async () => {
   for (const [seed, runs] of [
     [1, 1],
     [2, 3],

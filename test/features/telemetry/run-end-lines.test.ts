@@ -74,7 +74,7 @@ forEachDurableService(
 );
 
 forEachDurableService(
-  'OBS-27 a run that never executed has its line as well: one that was canceled in line',
+  'OBS-27 a run that never executed has its line as well: one that was canceled in its queue',
   async (open) => {
     const app = await open({
       service: { Scheduling: { RunWorker: false } },
