@@ -104,8 +104,11 @@ forEachDurableService(
 );
 
 forEachDoor('MODEL-6 reasoning_details go back as they came, in one piece', async (open) => {
-  const app = await open(compatible({}, 'anthropic/claude'));
-  for (const stream of [true, false]) {
+  const apps = [
+    await open(compatible({}, 'anthropic/claude')),
+    await open(compatible({ ReasoningReplay: 'ReasoningDetails' }, 'anthropic/claude')),
+  ];
+  for (const [app, stream] of apps.flatMap((one) => [true, false].map((streamed) => [one, streamed] as const))) {
     const sessionId = `s-${stream}`;
     const ask = (message: string) =>
       stream

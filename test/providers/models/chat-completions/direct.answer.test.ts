@@ -165,6 +165,12 @@ describe('MODEL-6 whole answers of chat completions', () => {
     assert.equal(textOf(parts), 'Yes');
   });
 
+  test('MODEL-6 of a stream in place of an answer nothing counts after [DONE]', async () => {
+    const event = (value: unknown) => `data: ${JSON.stringify(value)}\n\n`;
+    const chunk = event({ choices: [{ index: 0, delta: { content: 'x' }, finish_reason: 'stop' }] });
+    assert.equal(textOf(await answered(`${chunk}data: [DONE]\n\n${chunk}data: nonsense\n\n`)), 'x');
+  });
+
   const notAnswers: Record<string, [text: string, type: string, status: number | null]> = {
     'an error in an answer that says 200': [
       '{"error":{"type":"overloaded_error","message":"x"}}',
