@@ -8,10 +8,8 @@ const returned = (...pieces: Parameters<ChatReasoning['add']>[0][]) => {
   for (const piece of pieces) reasoning.add(piece);
   const part = reasoning.part({ reasoningReplay: 'Auto' }, 'local', true);
   assert.ok(part?.type === 'reasoning-end');
-  return {
-    text: part.text,
-    details: (part.providerMetadata?.['compatible']?.['reasoning'] as { details: unknown }).details,
-  };
+  const kept = part.providerMetadata?.['compatible']?.['reasoning'] as { readonly details?: unknown } | undefined;
+  return { text: part.text, details: kept?.details };
 };
 
 const text = (value: string, more: object) => ({ type: 'reasoning.text', text: value, ...more });
