@@ -67,7 +67,7 @@ const world = async (
       return 'failure';
     }
   };
-  return { request, received, sessions: () => sessions };
+  return { client, request, received, sessions: () => sessions };
 };
 
 const status = (code: number) => (response: ServerResponse) => void response.writeHead(code).end('no such session');
@@ -112,5 +112,19 @@ test('MCP-37 MCP-41 with the transport Sse a stream is a session', async (t) => 
     assert.equal(received.filter((one) => one === method).length, times, method);
     assert.equal(await request('resources/read'), 'result');
     assert.equal(sessions(), 2);
+  }
+});
+
+test('MCP-13 a session begins anew where one is renewed, and a stream that is open stays', async (t) => {
+  for (const [transport, sessions] of [
+    ['StreamableHttp', 2],
+    ['Sse', 1],
+  ] as const) {
+    const opened = await world(t, transport, status(503));
+    await opened.request('tools/list');
+    const before = opened.sessions();
+    opened.client.renew();
+    assert.equal(await opened.request('tools/list'), 'result');
+    assert.equal(opened.sessions() - before + 1, sessions, transport);
   }
 });
