@@ -138,6 +138,13 @@ overHttp('of a run with very many models the first have shares of their own, and
   );
 });
 
+overHttp('a call that succeeded without a report of its tokens counts as a call of its model', async (open) => {
+  const app = await openTraces(open, { service: { Pricing: prices } });
+  await sendAgent(app, 'silent', [large, { model: 'gpt-silent' }]);
+  await settled(app, 1);
+  assert.deepEqual(await seriesOf(app, 'gpt-silent'), [1, 0, 0]);
+});
+
 overHttp(
   'RUN-60 a price that is found later is that of its model alone, and known costs of the others stay',
   async (open) => {
