@@ -30,6 +30,9 @@ const paused = async (app: TestApp, ...wanted: Wanted[]) => {
 const rowOf = async (app: TestApp, row: PendingApproval | undefined): Promise<PendingApproval> =>
   (await app.client.approvals.get({ params: { id: row?.id ?? '' } })).body;
 
+const openRequests = async ({ client }: TestApp) =>
+  (await client.sessions.get({ params: { sessionId } })).body.openRequests;
+
 const yes = (ids: readonly string[]): NonNullable<AgentRunRequest['approvals']> =>
   ids.map((requestId) => ({ requestId, approved: true }));
 
@@ -83,6 +86,7 @@ forEachService('APPR-14 APPR-19 APPR-26 what the next run decides is what the ma
     { requestId: pay, approved: true },
   ]);
   assert.deepEqual(await pendingOf(app.client), []);
+  assert.deepEqual(await openRequests(app), []);
   const after = [await rowOf(app, rows[0]), await rowOf(app, rows[1])];
   const entries = await auditOf(app, 'approval.');
   assert.deepEqual(
@@ -137,6 +141,7 @@ forEachService('APPR-16 RUN-33 a plain message rejects what waits, and the mailb
   const { rows, ids } = await paused(app, ['pay'], ['wipe']);
   const { runId, output } = await runJson(app.client, 'helper', { message: 'Never mind', sessionId });
   assert.equal(output, 'You said Never mind.');
+  assert.deepEqual(await openRequests(app), []);
   const told = messagesOf(app.simulator.lastRequest()).filter(({ role }) => role === 'tool');
   assert.deepEqual(
     told.map(({ content }) => content),
