@@ -310,7 +310,7 @@ describe('documents that a command is not for, and those with several mistakes',
     const score = ['runs', 'score', '00000000-0000-4000-8000-000000000000', '-f', '-'];
     const piped = await folder.acp(score, { input: '{"name":"x"}' });
     assert.equal(piped.code, 2);
-    assert.match(piped.stderr, /kind is required[^]*hint: kind is --kind; or a member of the file of -f\.\n/);
+    assert.match(piped.stderr, /kind is required[\s\S]*hint: kind is --kind; or a member of the file of -f\.\n/);
     const asJson = await folder.acp(['schedules', 'save', 'nightly', '-f', 'schedule.yaml', '--json']);
     const { errors } = JSON.parse(asJson.stderr) as { errors: { path: string }[] };
     assert.deepEqual(
