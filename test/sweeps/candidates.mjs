@@ -1,4 +1,4 @@
-/** Which test files may notice a setting: those that have its name in their text, or in that of what they import from the tests. */
+/** Which test files may notice a setting: files that have its name in their text, or that import test code with its name. */
 import { existsSync, globSync, readFileSync } from 'node:fs';
 import { dirname, join, resolve } from 'node:path';
 

@@ -67,7 +67,7 @@ const aboutRun = (run: ActiveRun) => ({
 const logFault = (run: ActiveRun, ports: Pick<ClosingPorts, 'log'>, { cause }: RunFailure): void =>
   ports.log.error({ ...aboutRun(run), error: cause }, 'A run failed because of an internal error');
 
-/** The attempt failed, and the run goes back in line. */
+/** The attempt failed, and the run goes back to the queue. */
 const logRetry = (run: ActiveRun, ports: Pick<ClosingPorts, 'log'>, failure: RunFailure): void => {
   const { errorClass, type } = failure;
   if (errorClass === 'Unknown') logFault(run, ports, failure);

@@ -1,7 +1,7 @@
 import type { Logger } from '../../core/logger.ts';
 import { problemCode, type StoredRunError } from '../run-failure.ts';
 
-/** A run as the log reports its end. Members that are null or left out are not known, or do not apply. */
+/** A run as the log reports its end. Properties that are null or left out are unknown, or do not apply. */
 export interface LoggedRunEnd {
   readonly runId: string;
   readonly tenantId: string;
