@@ -85,6 +85,12 @@ forEachService(
     assert.deepEqual([renewed.status, renewed.detail, renewed.models], ['Unhealthy', 'HTTP 401 ProviderError', []]);
     assert.equal(asked(), 2);
     assert.equal(await catalog(), 'Unhealthy');
+    await app.clock.jump(3_500_000);
+    await ask();
+    assert.equal(asked(), 2, 'it is used for as long as is configured');
+    await app.clock.jump(100_000);
+    await ask();
+    assert.equal(asked(), 3);
     assert.deepEqual(
       (await refusal(app.client.models.providerHealth({ params: { provider: 'nobody' } }))).code,
       'not-found',
