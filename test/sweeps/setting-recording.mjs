@@ -72,7 +72,7 @@ export const recordSettings = async ({ scratch, variables, workers }) => {
   const queue = [];
   for (const file of files) {
     const hash = hashOf(file);
-    if (before[file]?.hash === hash) recording[file] = before[file];
+    if (before[file]?.hash === hash && before[file].failing === null) recording[file] = before[file];
     else queue.push({ file, hash });
   }
   const store = () => writeFileSync(stored, JSON.stringify(recording));
@@ -91,6 +91,8 @@ export const recordSettings = async ({ scratch, variables, workers }) => {
   };
   await Promise.all(Array.from({ length: workers }, work));
   store();
+  for (const [file, { failing }] of Object.entries(recording))
+    if (failing !== null) console.log(`settings: ${file} is not tried, since it fails with nothing broken: ${failing}`);
   return recording;
 };
 
