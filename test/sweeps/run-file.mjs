@@ -32,7 +32,15 @@ export const runFile = ({ file, hook, scratch, variables, options = [], toEnd = 
     const seen = join(folder, 'seen');
     const child = spawn(
       pinnedNode(),
-      ['--import', hook, '--test', '--test-reporter=tap', `--test-timeout=${toEnd ? timeoutMs : testTimeoutMs}`, ...options, file],
+      [
+        '--import',
+        hook,
+        '--test',
+        '--test-reporter=tap',
+        `--test-timeout=${toEnd ? timeoutMs : testTimeoutMs}`,
+        ...options,
+        file,
+      ],
       {
         cwd: root,
         detached: true,
@@ -69,7 +77,11 @@ export const runFile = ({ file, hook, scratch, variables, options = [], toEnd = 
     child.once('close', () => {
       clearTimeout(timer);
       ends.delete(end);
-      const seenLines = existsSync(seen) ? readFileSync(seen, 'utf8').split('\n').filter((one) => one !== '') : [];
+      const seenLines = existsSync(seen)
+        ? readFileSync(seen, 'utf8')
+            .split('\n')
+            .filter((one) => one !== '')
+        : [];
       rmSync(folder, { recursive: true, force: true, maxRetries: 3 });
       const duration = Math.round(performance.now() - started);
       resolve({ isRed: failing !== null, wasSeen: seenLines.length > 0, seenLines, failing, duration });

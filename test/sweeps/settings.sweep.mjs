@@ -84,7 +84,8 @@ export const settingsSweep = async (asked) => {
       writeFileSync(verdictsFile, JSON.stringify(verdicts));
       const { redIn, setters, tried } = verdicts[name];
       const reason = exceptions[name];
-      const unnoticed = setters === 0 ? 'no test sets it' : `no test notices; ${setters} files set it, ${tried} were tried`;
+      const unnoticed =
+        setters === 0 ? 'no test sets it' : `no test notices; ${setters} files set it, ${tried} were tried`;
       done += 1;
       if (redIn !== null) result.noticed += 1;
       if (redIn !== null && reason !== undefined) result.stale.push(name);

@@ -112,6 +112,21 @@ forEachService(
   },
 );
 
+overHttp('MODEL-20 without the circuit breaker no call is refused', async (open) => {
+  const app = await open({
+    simulator: { models: lists },
+    service: { CircuitBreaker: { Enabled: false, FailureThreshold: 2 } },
+    agents: [{ name: 'helper', model: { provider: 'openai', model: 'gpt-5' } }],
+  });
+  for (let failures = 0; failures < 3; failures += 1) {
+    app.simulator.enqueue({ fault: { kind: 'status', status: 500 } });
+    const refused = await refusal(start(app.client, 'helper', { message: 'Hi', stream: false }));
+    assert.equal(refused.errorType, 'provider_error');
+  }
+  assert.equal((await start(app.client, 'helper', { message: 'Hi', stream: false })).status, 200);
+  assert.equal((await health(app)).get('openai')?.circuitOpen, false);
+});
+
 overHttp(
   'OBS-31, OBS-32, MODEL-15, MODEL-19 an open circuit is told to callers, to the health operation and to probes',
   async (open) => {

@@ -9,7 +9,9 @@ import { dayMs, daysAgo, swept } from './retention-world.ts';
 
 overHttp('RET-2 RET-12 RET-25 each target goes by what is configured for it', async (open) => {
   const targets = retentionTargets.filter((target) => target !== 'IdempotencyKeys');
-  const configured = targets.map((target, index) => [target, { MaxAgeDays: 400 + index, MaxRows: 700 + index }] as const);
+  const configured = targets.map(
+    (target, index) => [target, { MaxAgeDays: 400 + index, MaxRows: 700 + index }] as const,
+  );
   const app = await open({ service: { Retention: { Enabled: true, ...Object.fromEntries(configured) } } });
   const archiving = await open({
     service: {

@@ -20,7 +20,8 @@ overHttp('SKILL-6 each limit of a skill is the configured one, and the refusal n
     return problem.errors?.map(({ path, message }) => `${path} ${message}`);
   };
   const text = (size: number) => 'x'.repeat(size);
-  const resources = (count: number) => Array.from({ length: count }, (_, index) => ({ name: `r${index}`, content: '' }));
+  const resources = (count: number) =>
+    Array.from({ length: count }, (_, index) => ({ name: `r${index}`, content: '' }));
   const script = (name: string, size = 5) => ({ name, extension: 'sh', content: text(size) });
   assert.deepEqual(
     [

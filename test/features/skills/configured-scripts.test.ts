@@ -8,7 +8,7 @@ import { runJson } from '../runs/run-calls.ts';
 import { save, skill, skillFile, writeFiles } from './skill-bodies.ts';
 
 const scripts = {
-  home: 'echo "home ${HOME:-is not there}"\n',
+  home: 'printenv HOME || echo "home is not there"\n',
   fails: 'false\necho "it goes on"\n',
   chatters: `printf '%s' ${'x'.repeat(100)}\n`,
   reads: 'cat\n',
