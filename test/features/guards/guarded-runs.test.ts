@@ -413,7 +413,9 @@ forEachDoor(
         name,
       );
     }
-    assert.equal(app.log.filter(({ message }) => message.startsWith('A content guard failed')).length, 6);
+    const failures = app.log.filter(({ message }) => message.startsWith('A content guard failed'));
+    assert.equal(failures.length, 6);
+    assert.equal(failures.at(-1)?.fields['timeoutMs'], 50, 'the guard that is late is waited for as configured');
     await assertNowhere(app, secret);
     assert.equal(app.simulator.requests.length, 0);
   },
