@@ -60,6 +60,17 @@ forEachServiceInFile(
   },
 );
 
+overHttp('MCP-12 the pause between two requests for a list is the configured interval', async (open, t) => {
+  const server = await rawServer(t, withTools([tool('look')]));
+  const app = await open(mcpSetup({ service: { Mcp: { RefreshInterval: '2m' } } }));
+  app.clock.stand();
+  const listed = (): number => server.asked.filter(({ method }) => method === 'tools/list').length;
+  await connected(app.client, server.endpoint);
+  const before = listed();
+  await app.clock.advance(6 * minuteMs);
+  assert.equal(listed() - before, 3);
+});
+
 forEachDurableService(
   'MCP-12 MCP-36 a service that starts has what its servers listed last, without asking them',
   async (open, t) => {
