@@ -1,6 +1,6 @@
 import assert from 'node:assert/strict';
 import { silentLogger } from '../../src/core/logger.ts';
-import type { Storage } from '../../src/db/storage.ts';
+import type { RootStorage } from '../../src/db/storage.ts';
 import { jobStore, workerHeartbeatStore } from '../../src/features/jobs/index.ts';
 import { createWorkerHeartbeats, type WorkerHeartbeatStore } from '../../src/scheduler/worker-heartbeats.ts';
 import { testClock } from '../support/clock.ts';
@@ -15,7 +15,7 @@ const openWorkers = async (...[t, kind]: Parameters<typeof openForTwo>) => {
   const jobs = first.stores(jobStore);
   const at = 1_000_000;
   let turned = 0;
-  const worker = (owner: string, storage: Storage) => {
+  const worker = (owner: string, storage: RootStorage) => {
     const state = { isAway: false, missed: 0, ended: [] as string[] };
     const clock = testClock({ at: at + turned, stands: true });
     const real = storage.stores(workerHeartbeatStore);
