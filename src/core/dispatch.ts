@@ -62,7 +62,7 @@ export interface Dispatch {
   /**
    * One pipeline for the calls of every transport: who asks and whether they may, readiness, input, the authority that
    * the input asks for, handler. Nothing is read of what callers send before they may make the call. Throws AcpError;
-   * anything else is a bug and becomes `internal` at the transport.
+   * anything else is a bug and becomes `internal` at the transport. Design: docs/design/http.md.
    */
   call(entry: OperationEntry, incoming: IncomingCall): Promise<Dispatched>;
   /** The first of these steps, for a page that is no operation. `what`: the subject of a refusal. */

@@ -45,7 +45,7 @@ export interface WorkerPorts {
   };
 }
 
-/** Takes due jobs up to its limits and renews their leases at half their duration. */
+/** Takes due jobs up to its limits and renews their leases at half their duration. Design: docs/design/jobs.md. */
 export const createJobWorker = (ports: WorkerPorts, options: JobWorkerOptions) => {
   const { queue, telemetry, clock, log } = ports;
   const { now } = clock;

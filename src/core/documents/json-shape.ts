@@ -104,7 +104,7 @@ class MemberShapes {
 /**
  * Counts depth, values and members of a JSON text from its bytes as they come, each byte once, and parses nothing. UTF-8 never
  * hides an ASCII byte, so brackets, commas and colons outside strings suffice. What is no JSON is counted as well: no parser
- * makes more of it than is counted here.
+ * makes more of it than is counted here. Design: docs/design/http.md#how-much-may-a-body-hold.
  */
 export class JsonShape {
   readonly #limits: JsonLimits;

@@ -109,7 +109,7 @@ const nothingKept: IsKept = () => null;
 const mayBeKept = ({ type, id }: InputItem): boolean =>
   type === 'function_call' || (typeof id === 'string' && runOfItem(id) !== null);
 
-/** One run for each response, in a session of its own, in that of a conversation, or in none. */
+/** One run for each response, in a session of its own, in that of a conversation, or in none. Design: docs/design/openai.md. */
 export const responseStart = (deps: ResponseStartDeps): Pick<Handlers<typeof responseOperations>, 'create'> => {
   const { launch, answers, given, telemetry, sources } = deps;
 

@@ -241,6 +241,7 @@ const replayRun = async (bundle: RunBundle, changes: DefinitionChanges, run: Bun
  * Executes every run of the tree again in this process, with the recording in place of models and tools: no key, no
  * network, no store. Runs are independent of each other, because a call of another agent is answered like a tool's.
  * Throws `bundle-invalid`, and CompileError for a changed definition that does not compile.
+ * Design: docs/design/replays.md.
  */
 export const replayBundle = async (bundle: RunBundle, changes: DefinitionChanges): Promise<BundleReport> => {
   const runs: RunReport[] = [];
