@@ -2,9 +2,15 @@ import { type JsonLimits, jsonShapeProblem, maxJsonDepth, sizedLimits } from './
 
 /** A whole answer of another system, whatever its size: more than any list of tools, table of results or batch of vectors has. */
 export const foreignJsonLimits: JsonLimits = {
-  ...sizedLimits(Number.POSITIVE_INFINITY),
   maxDepth: maxJsonDepth,
+  maxValues: 1_000_000,
+  maxMembers: 200_000,
   maxShapes: 10_000,
+};
+
+const limitsOf = (bytes: number): JsonLimits => {
+  const { maxValues, maxMembers } = sizedLimits(bytes);
+  return { ...foreignJsonLimits, maxValues, maxMembers: Math.min(maxMembers, foreignJsonLimits.maxMembers) };
 };
 
 /** A document of an identity provider: the largest have some thousand values. */
@@ -43,7 +49,7 @@ export class ForeignJsonError extends SyntaxError {
  */
 export const parseForeignJson = (
   source: string | Uint8Array,
-  limits: JsonLimits = { ...foreignJsonLimits, ...sizedLimits(source.length) },
+  limits: JsonLimits = limitsOf(source.length),
 ): unknown => {
   // Nothing in a text of this length can be too deep or too much.
   if (source.length > limits.maxDepth) {

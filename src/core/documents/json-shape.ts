@@ -17,17 +17,23 @@ export interface JsonLimits {
   readonly maxShapes?: number;
 }
 
-const ordinaryLimits = { maxValues: 250_000, maxMembers: 100_000 };
-/** The longest conversations, batches and lists of tools have less. */
-const largeLimits = { maxValues: 1_000_000, maxMembers: 200_000 };
-const ordinaryBytes = 1_048_576;
+const mebibyte = 1_048_576;
+const valuesPerMebibyte = 250_000;
+/** A table of ordinary rows has some 60,000. */
+const membersPerMebibyte = 100_000;
+const most = 1_000_000;
 
 /**
- * Most values and members of a text of so many bytes. JSON of the fewest bytes for each value takes tens of times the memory and time of
- * ordinary JSON, and is gone through several times.
+ * Most values and members of a text of so many bytes, for each full mebibyte. JSON of the fewest bytes for each value takes tens of times
+ * the memory and time of ordinary JSON of the same size, and is gone through several times.
  */
-export const sizedLimits = (bytes: number): Pick<JsonLimits, 'maxValues' | 'maxMembers'> =>
-  bytes > ordinaryBytes ? largeLimits : ordinaryLimits;
+export const sizedLimits = (bytes: number): Pick<JsonLimits, 'maxValues' | 'maxMembers'> => {
+  const mebibytes = Math.max(1, Math.floor(bytes / mebibyte));
+  return {
+    maxValues: Math.min(most, valuesPerMebibyte * mebibytes),
+    maxMembers: Math.min(most, membersPerMebibyte * mebibytes),
+  };
+};
 
 const quote = 0x22;
 const backslash = 0x5c;
