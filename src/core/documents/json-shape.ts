@@ -17,6 +17,24 @@ export interface JsonLimits {
   readonly maxShapes?: number;
 }
 
+const mebibyte = 1_048_576;
+const valuesPerMebibyte = 250_000;
+/** A table of ordinary rows has some 60,000. */
+const membersPerMebibyte = 100_000;
+const most = 1_000_000;
+
+/**
+ * Most values and members of a text of so many bytes, for each full mebibyte. JSON of the fewest bytes for each value takes tens of times
+ * the memory and time of ordinary JSON of the same size, and is gone through several times.
+ */
+export const sizedLimits = (bytes: number): Pick<JsonLimits, 'maxValues' | 'maxMembers'> => {
+  const mebibytes = Math.max(1, Math.floor(bytes / mebibyte));
+  return {
+    maxValues: Math.min(most, valuesPerMebibyte * mebibytes),
+    maxMembers: Math.min(most, membersPerMebibyte * mebibytes),
+  };
+};
+
 const quote = 0x22;
 const backslash = 0x5c;
 const comma = 0x2c;
@@ -43,7 +61,7 @@ weights[opening] = 1;
 weights[colon] = 1;
 
 /** Whether the byte at `at` follows an odd number of backslashes, of which none lies before `start`. */
-const isEscaped = (bytes: Uint8Array, at: number, start: number): boolean => {
+export const isEscaped = (bytes: Uint8Array, at: number, start: number): boolean => {
   let first = at;
   while (first > start && bytes[first - 1] === backslash) first -= 1;
   return (at - first) % 2 === 1;
@@ -131,6 +149,14 @@ export class JsonShape {
     this.#escapes = false;
   }
 
+  /** The hash of a long name covers its beginning, its length and its end. */
+  #endOfLongString(bytes: Uint8Array, end: number, start: number, begin: number): number {
+    let hash = begin;
+    for (let at = end - longNameEnd; at < end; at += 1) hash = hashed(hash, bytes[at] ?? 0);
+    this.#hash = hashed(hash, end - start);
+    return end + 1;
+  }
+
   /** The index behind the string that continues at `from`, or `to` where it does not end before. */
   #endOfString(bytes: Uint8Array, from: number, to: number): number {
     if (from === to) {
@@ -159,13 +185,12 @@ export class JsonShape {
     while (at < to) {
       const found = bytes.indexOf(quote, at);
       if (found === -1 || found >= to) break;
-      if (!isEscaped(bytes, found, start)) {
-        // The hash of a long name covers its beginning, its length and its end.
-        for (let end = found - longNameEnd; end < found; end += 1) hash = hashed(hash, bytes[end] ?? 0);
-        this.#hash = hashed(hash, found - start);
-        return found + 1;
-      }
+      if (!isEscaped(bytes, found, start)) return this.#endOfLongString(bytes, found, start, hash);
       at = found + 1;
+      // Where one quote is escaped, more are, and a loop is faster than a search for each.
+      for (const soon = Math.min(to, at + shortString); at < soon; at += 1)
+        if (bytes[at] === backslash) at += 1;
+        else if (bytes[at] === quote) return this.#endOfLongString(bytes, at, start, hash);
     }
     this.#inString = true;
     this.#escapes = at > to || isEscaped(bytes, to, start);

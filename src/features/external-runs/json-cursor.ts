@@ -1,7 +1,7 @@
 import { isUtf8 } from 'node:buffer';
 import { AcpError } from '../../contract/errors.ts';
 import { maxBodyDepth, parsedPart } from '../../core/documents/json-body.ts';
-import { type JsonLimits, jsonShapeProblem } from '../../core/documents/json-shape.ts';
+import { isEscaped, type JsonLimits, jsonShapeProblem } from '../../core/documents/json-shape.ts';
 
 export interface JsonCursor {
   /** Enters an object; the function goes to the next member and returns its name, null at the end. Null: there is `null` instead. */
@@ -52,17 +52,23 @@ const boundDepth = (depth: number): void => {
     throw new AcpError('validation-failed', `The body nests deeper than ${maxBodyDepth} levels.`);
 };
 
-/** What is parsed at once: a span has at most 10,000 attributes, each of which is an object in an object. */
+/** Values that are parsed at once: a span has at most 10,000 attributes, each of which is an object in an object. */
+const maxValues = 150_000;
+/** The rest is counted while the end of a value is looked for. */
 const valueLimits: JsonLimits = {
   maxDepth: maxBodyDepth,
   maxValues: Number.POSITIVE_INFINITY,
-  maxMembers: 150_000,
+  maxMembers: Number.POSITIVE_INFINITY,
   maxShapes: 10_000,
 };
 
 /** Without quotes, backslashes and control characters. */
 const plainText = /^[ !#-[\]-\uffff]*$/;
 const shortValue = 16_384;
+/** A longer string is searched for its end by the engine, which is faster than a loop and costs more to begin. */
+const shortString = 64;
+/** Objects of OTLP have at most twenty. */
+const maxProperties = 1000;
 
 const uncounted = (): void => undefined;
 
@@ -90,7 +96,15 @@ export const createJsonCursor = (body: Uint8Array, limits: JsonCursorLimits): Js
   /** The string that begins here. UTF-8 never hides an ASCII byte. */
   const passString = (): void => {
     at += 1;
-    while (at < bytes.length && bytes[at] !== quote) at += bytes[at] === backslash ? 2 : 1;
+    const start = at;
+    for (const soon = Math.min(bytes.length, at + shortString); at < soon && bytes[at] !== quote; )
+      at += bytes[at] === backslash ? 2 : 1;
+    // An escape may have led past a quote that is none.
+    while (at < bytes.length && (bytes[at] !== quote || isEscaped(bytes, at, start))) {
+      const next = bytes.indexOf(quote, bytes[at] === quote ? at + 1 : at);
+      if (next === -1) throw malformedJson();
+      at = next;
+    }
     if (at >= bytes.length) throw malformedJson();
     at += 1;
   };
@@ -105,6 +119,10 @@ export const createJsonCursor = (body: Uint8Array, limits: JsonCursorLimits): Js
     do {
       const byte = bytes[at];
       const kind = kindOf(byte);
+      if (kind === 0 && byte !== undefined) {
+        at += 1;
+        continue;
+      }
       if (kind === string) {
         passString();
         continue;
@@ -182,8 +200,12 @@ export const createJsonCursor = (body: Uint8Array, limits: JsonCursorLimits): Js
     object() {
       if (!enter(openObject)) return null;
       const next = elements(closeObject);
+      let properties = 0;
       return () => {
         if (!next()) return null;
+        properties += 1;
+        if (properties > maxProperties)
+          throw new AcpError('validation-failed', `The body has an object with more than ${maxProperties} properties.`);
         if (peek() !== quote) throw malformedJson();
         const start = at;
         passString();
@@ -198,7 +220,13 @@ export const createJsonCursor = (body: Uint8Array, limits: JsonCursorLimits): Js
       peek();
       const start = at;
       limits.counted(1);
-      pass(limits.counted);
+      let left = maxValues;
+      pass((values) => {
+        limits.counted(values);
+        left -= values;
+        if (left < 0)
+          throw new AcpError('validation-failed', `The body has a value that has more than ${maxValues} values.`);
+      });
       return parsed(start);
     },
     skip: () => pass(uncounted),

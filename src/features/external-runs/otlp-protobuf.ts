@@ -180,7 +180,7 @@ const readSpan = (reader: BinaryReader, count: OtlpCount, scope: string, service
     else if (number === 5) span.name = readText(reader);
     else if (number === 9) {
       attributes += 1;
-      count.attributesOfSpan(attributes);
+      count.attributesOf('span', attributes);
       readPair(reader, count, span.attributes, 0);
     } else if (number === 11) span.exceptionType = readException(reader, count) ?? span.exceptionType;
     else if (number === 15) span.status = readStatus(reader, count);
