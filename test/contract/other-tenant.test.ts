@@ -62,6 +62,11 @@ const bodySlots: readonly Slot[] = [
     model,
     messages: [{ role: 'user', content: 'Hi' }],
   })),
+  bodySlot('agents.validate body:callableAgentNames', 'agents', '/api/agents/validate', (id) => ({
+    name: 'asks',
+    model: { provider: 'demo', model: 'demo-1' },
+    callableAgentNames: [id],
+  })),
   bodySlot('grants.create body:skillName', 'skills', '/api/skill-script-grants', (skillName) => ({ skillName })),
   bodySlot('emergency.stop body:agentName', 'agents', '/api/emergency/stop', (agentName) => ({
     scope: 'Agent',

@@ -37,6 +37,7 @@ const setup = (token: string): AppSetup => ({
     Skills: { Scripts: { PlatformIsolationAcknowledged: true } },
   },
   script: [
+    { when: { message: 'fail' }, reply: { error: 'provider_error' } },
     { when: { message: 'pay', call: 1 }, reply: { toolCalls: [{ name: 'pay', arguments: {} }] } },
     { reply: { text: 'Done.' } },
   ],
@@ -71,6 +72,7 @@ export const ownedThings = async (open: OpenApp, t: TestContext, token: string):
   await client.skills.save({ params: named, body: skill });
   await client.grants.create({ body: { skillName: 'theirs' } });
   const { runId } = await runJson(client, 'theirs', { message: 'A secret', sessionId: 'theirs' });
+  await client.runs.start({ params: named, body: { message: 'fail', stream: false } }).catch(() => undefined);
   const score = (await client.scores.save({ params: { runId }, body: { kind: 'Stars', value: 3 } })).body;
   const file = (await client.attachments.upload({ query: { sessionId: 'theirs' }, file: textFile('A secret') })).body;
   const paused = await enqueue(client, 'theirs', { message: 'pay', sessionId: 'paused' });

@@ -1,5 +1,5 @@
 /**
- * Tenants: each operation that takes an id loses its tenant condition, and `test/contract` has to turn red. Which ones take an id
+ * Tenants: each operation that takes an id loses its tenant condition, and a test has to turn red. Which ones take an id
  * is what their schemas say: a path, or a member of a query or a body that is named like one. Those whose ids are not of one
  * tenant stand in `tenants.exceptions.yaml` with the reason.
  */
@@ -11,15 +11,31 @@ import { runFile } from './run-file.mjs';
 
 const hook = './test/sweeps/owners-tenant.hook.mjs';
 const gap = /^no test yet: \S/;
-/** It tries all ids; operations that address a tenant by its name are tried by the tests of their features. */
-const everyId = 'test/contract/other-tenant.test.ts';
+/** It tries all ids, on one store. */
+const everyId = { file: 'test/contract/other-tenant.test.ts', tests: '/SQLite/' };
+/** Operations that address a tenant by its name, and those that need a thing which no other operation makes. */
 const ofFeature = {
-  tenants: 'test/features/tenants/tenants.test.ts',
-  egressPolicies: 'test/features/provider-access/provider-access.test.ts',
-  providerBindings: 'test/features/provider-access/provider-access.test.ts',
+  tenants: { file: 'test/features/tenants/tenants.test.ts', tests: '/SEC-31/' },
+  egressPolicies: { file: 'test/features/provider-access/provider-access.test.ts', tests: '/SEC-31/' },
+  providerBindings: { file: 'test/features/provider-access/provider-access.test.ts', tests: '/SEC-31/' },
+  'a2a.card': { file: 'test/features/a2a/card.test.ts', tests: '/A2A-5 A2A-11/' },
+  'a2a.call': { file: 'test/features/a2a/messages.test.ts', tests: '/A2A-4 the tenant/' },
+  'mcpServers.refresh': { file: 'test/features/mcp-servers/servers.test.ts', tests: '/MCP-1 servers.*SQLite/' },
+  'remoteAgents.approve': {
+    file: 'test/features/remote-agents/card-pinning.test.ts',
+    tests: '/MCP-19 with Block.*SQLite/',
+  },
+  remoteAgents: { file: 'test/features/remote-agents/defined-agents.test.ts', tests: '/AGENT-46.*SQLite/' },
+  policyTests: {
+    file: 'test/features/policy-tests/policy-tests.test.ts',
+    tests: '/another tenant sees nothing.*SQLite/',
+  },
+  'emergency.resume': {
+    file: 'test/features/emergency/emergency.test.ts',
+    tests: '/a tenant stops its own agents.*SQLite/',
+  },
 };
-const fileFor = (id) => ofFeature[id.split('.')[0]] ?? everyId;
-const optionsFor = (file) => (file === everyId ? ['--test-name-pattern=/SQLite/'] : ['--test-name-pattern=/SEC-31/']);
+const testsFor = (id) => ofFeature[id] ?? ofFeature[id.split('.')[0]] ?? everyId;
 
 const isId = (name) => /(?:^id|Ids?|_id|^conversation|[aA]gentName|[sS]killName|targetName|^name|^model)$/.test(name);
 
@@ -47,17 +63,17 @@ export const tenantsSweep = async ({ only, part, parts, workers, isVerbose, scra
     .map(({ id }) => id)
     .filter((_id, index) => index % parts === part - 1);
   const exceptions = parse(readFileSync(join(root, 'test/sweeps/tenants.exceptions.yaml'), 'utf8')) ?? {};
-  const runWith = (file, operation) =>
+  const runWith = ({ file, tests }, operation) =>
     runFile({
       file,
       hook,
       scratch,
-      options: optionsFor(file),
+      options: [`--test-name-pattern=${tests}`],
       variables: { ...variables, ACP_SWEEP_OPERATION: operation },
     });
-  for (const file of new Set(ids.map(fileFor))) {
-    const { isRed, failing } = await runWith(file, '');
-    if (isRed) throw new Error(`${file} fails with nothing broken: ${failing}`);
+  for (const chosen of new Set(ids.map(testsFor))) {
+    const { isRed, failing } = await runWith(chosen, '');
+    if (isRed) throw new Error(`${chosen.file} fails with nothing broken: ${failing}`);
   }
 
   const queue = [...ids];
@@ -67,7 +83,7 @@ export const tenantsSweep = async ({ only, part, parts, workers, isVerbose, scra
   let noticed = 0;
   const work = async () => {
     for (let id = queue.shift(); id !== undefined; id = queue.shift()) {
-      const { isRed, wasSeen, failing } = await runWith(fileFor(id), id);
+      const { isRed, wasSeen, failing } = await runWith(testsFor(id), id);
       const redIn = isRed && wasSeen ? failing : null;
       const reason = exceptions[id];
       if (redIn !== null) noticed += 1;

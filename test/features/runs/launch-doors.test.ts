@@ -258,46 +258,51 @@ const taken: Readonly<Record<string, TakenRow>> = {
 };
 
 for (const [caller, row] of Object.entries(taken))
-  forEachDurableService(`launch of a ${caller}: who owns it, and what holds it back`, async (open) => {
-    const gate = new Gate();
-    const clock = testClock();
-    const first = await open(setupOf(gate, undefined, { Drain: { Timeout: '0s' } }, clock));
-    const keys = await Promise.all(
-      ['ann', 'eve'].map((name) =>
-        first.client.keys
-          .create({ body: { name, role: 'Operator', scopes: [...scopes] } })
-          .then(({ body }) => body.plaintextKey),
-      ),
-    );
-    const [ann = '', eve = ''] = keys;
-    const from = await row.prepare(first, await first.clientFor(ann), gate);
-    await first.close();
-    gate.open();
+  forEachDurableService(
+    `JOB-34 launch of a ${caller}: who owns it, what holds it back, and how often it is tried`,
+    async (open) => {
+      const gate = new Gate();
+      const clock = testClock();
+      const attempts = { AsyncRun: { MaxAttempts: 5 } };
+      const first = await open(setupOf(gate, undefined, { Drain: { Timeout: '0s' }, ...attempts }, clock));
+      const keys = await Promise.all(
+        ['ann', 'eve'].map((name) =>
+          first.client.keys
+            .create({ body: { name, role: 'Operator', scopes: [...scopes] } })
+            .then(({ body }) => body.plaintextKey),
+        ),
+      );
+      const [ann = '', eve = ''] = keys;
+      const from = await row.prepare(first, await first.clientFor(ann), gate);
+      await first.close();
+      gate.open();
 
-    const idle = await open(setupOf(gate, first.folder, { Scheduling: { RunWorker: false } }, clock));
-    const id = await row.accept(idle, await idle.clientFor(ann), from);
-    await stop(idle);
-    await idle.close();
+      const job = async (id: string, { client }: TestApp) => (await client.jobs.get({ params: { id } })).body.job;
+      const idle = await open(setupOf(gate, first.folder, { Scheduling: { RunWorker: false }, ...attempts }, clock));
+      const id = await row.accept(idle, await idle.clientFor(ann), from);
+      assert.equal((await job(id, idle)).maxAttempts, 5);
+      await stop(idle);
+      await idle.close();
 
-    const app = await open(setupOf(gate, first.folder, {}, clock));
-    const job = async ({ client }: TestApp) => (await client.jobs.get({ params: { id } })).body.job;
-    // Put off, and not at the cost of an attempt: the worker has looked at it.
-    await eventually('the stop holds it', async () => {
-      const { status, attempt, scheduledFor, createdAt } = await job(app);
-      return status === 'Pending' && attempt === 0 && scheduledFor > createdAt;
-    });
-    await takeUpQuota(app);
-    await app.app.drain();
-    await resume(app);
-    await clock.advance(60_000);
-    assert.deepEqual((await job(app)).status, 'Pending', 'it stays in line while the service ends');
-    await app.close();
+      const app = await open(setupOf(gate, first.folder, {}, clock));
+      // Put off, and not at the cost of an attempt: the worker has looked at it.
+      await eventually('the stop holds it', async () => {
+        const { status, attempt, scheduledFor, createdAt } = await job(id, app);
+        return status === 'Pending' && attempt === 0 && scheduledFor > createdAt;
+      });
+      await takeUpQuota(app);
+      await app.app.drain();
+      await resume(app);
+      await clock.advance(60_000);
+      assert.deepEqual((await job(id, app)).status, 'Pending', 'it stays in line while the service ends');
+      await app.close();
 
-    const last = await open(setupOf(gate, first.folder, {}, clock));
-    await eventually('the job is over', async () => (await job(last)).status === 'Completed');
-    assert.equal((await getRun(last.client, id)).status, 'Completed', 'it has its place in the quota');
-    await assertWhose(id, await last.clientFor(ann), await last.clientFor(eve));
-  });
+      const last = await open(setupOf(gate, first.folder, {}, clock));
+      await eventually('the job is over', async () => (await job(id, last)).status === 'Completed');
+      assert.equal((await getRun(last.client, id)).status, 'Completed', 'it has its place in the quota');
+      await assertWhose(id, await last.clientFor(ann), await last.clientFor(eve));
+    },
+  );
 
 /** A run of the agent that Ann's run calls. */
 const childOf = async (app: TestApp, runId: string) =>

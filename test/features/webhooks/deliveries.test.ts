@@ -328,7 +328,7 @@ forEachDurableService(
   },
 );
 
-forEachDurableService('a delivery is sent again under its webhook-id, whatever it came to', async (open, t) => {
+forEachDurableService('JOB-34 a delivery is sent again under its webhook-id, whatever it came to', async (open, t) => {
   const app = await open(webhookSetup({ RetryDelays: ['1m'] }));
   let status = 200;
   const server = await receiver(t, (_request, response) => response.writeHead(status).end());
@@ -342,6 +342,8 @@ forEachDurableService('a delivery is sent again under its webhook-id, whatever i
   assert.deepEqual([pending.id, pending.status, pending.attempt, pending.deliveredAt], [id, 'Pending', 1, null]);
   const failed = await newest(app.client, 'it failed once more', ({ attempt }) => attempt === 2);
   assert.deepEqual([failed.status, failed.error], ['Pending', 'http-status'], 'its delays begin anew');
+  const { job } = (await app.client.jobs.get({ params: { id } })).body;
+  assert.equal(job.maxAttempts, 2, 'one more than there are delays');
   assert.equal((await retry()).status, 'Pending', 'one that is pending is sent now');
   await newest(app.client, 'it has failed', ({ attempt, status: now }) => attempt === 3 && now === 'Failed');
   status = 204;
