@@ -300,6 +300,16 @@ describe('declarations', () => {
       reordered?.diff?.filter((line) => /^[-+] ?\w/.test(line)),
       ['-maxRuns: 2', '+maxRuns: 3'],
     );
+    const agent = (instructions: string, fallback: string) =>
+      `kind: Agent\nname: g\ninstructions: ${instructions}\nmodel: { provider: demo, model: demo-1, fallbacks: [${fallback}] }\n`;
+    folder.write('g.yaml', agent('one', '{ provider: demo, model: demo-2 }'));
+    await apply(folder, '-f', 'g.yaml');
+    folder.write('g.yaml', agent('two', '{ model: demo-2, provider: demo }'));
+    const [inList] = (await apply(folder, '-f', 'g.yaml', '--diff', '--dry-run')).told;
+    assert.deepEqual(
+      inList?.diff?.filter((line) => /^(?:-(?!-)|\+(?!\+))/.test(line)),
+      ['-instructions: one', '+instructions: two'],
+    );
     // Headers are stored without being shown: the mask stands for them while nothing else changes.
     const stored = (await folder.acp(['get', 'Webhook', 'w'])).stdout;
     folder.write('w.yaml', stored.replace('run.failed', 'job.failed'));
@@ -320,8 +330,15 @@ describe('declarations', () => {
     assert.equal(await code('--dry-run', '--exit-code'), 0, 'nothing would change');
     rule(2);
     assert.equal(await code('--dry-run', '--exit-code', '--diff'), 10, 'would be updated');
-    folder.write('rule.yaml', 'kind: QuotaRule\nperiod: Hourly\n');
-    assert.equal(await code('--dry-run', '--exit-code'), 2, 'a failure goes first');
+    const monthly = 'kind: QuotaRule\nperiod: Monthly\nmaxRuns: 3\nlabels: { owner: team-a }\n';
+    folder.write('rule.yaml', `${monthly}---\nkind: QuotaRule\nperiod: Hourly\n`);
+    assert.equal(await code('--dry-run', '--exit-code'), 2, 'a failure goes first, whatever would change');
+    folder.write('rule.yaml', monthly);
+    assert.equal(await code(), 0);
+    rule(1);
+    assert.equal(await code(), 0);
+    assert.equal(await code('--dry-run', '--exit-code'), 0);
+    assert.equal(await code('--dry-run', '--exit-code', '--prune', 'team-a'), 10, 'would be deleted');
     const alone = await folder.acp(['apply', '-f', 'rule.yaml', '--exit-code']);
     assert.deepEqual([alone.code, /give --dry-run/.test(alone.stderr)], [2, true]);
   });

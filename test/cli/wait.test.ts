@@ -10,9 +10,9 @@ test('wait goes by the readiness of a service, and by its metadata where it has 
     response.writeHead(statuses[request.url] ?? 404).end();
   });
   t.after(() => server.close());
-  const wait = async (statusOf: Record<string, number>) => {
+  const wait = async (statusOf: Record<string, number>, ...more: string[]) => {
     for (const path of ['/health/ready', '/api/meta']) statuses[path] = statusOf[path] ?? 404;
-    return (await folder.acp(['wait', '--timeout', '0.3'], { env: { ACP_URL: server.url } })).code;
+    return (await folder.acp(['wait', '--timeout', '0.3', ...more], { env: { ACP_URL: server.url } })).code;
   };
   const unready = await wait({});
   assert.notEqual(unready, 0);
@@ -20,6 +20,8 @@ test('wait goes by the readiness of a service, and by its metadata where it has 
   assert.equal(await wait({ '/api/meta': 200 }), 0);
   assert.equal(await wait({ '/health/ready': 503, '/api/meta': 200 }), unready, 'it takes no requests yet');
   assert.equal(await wait({ '/health/ready': 302 }), unready, 'an address of something else');
+  // No lock names the service of such a store.
+  assert.equal(await wait({ '/health/ready': 200 }, '--set', 'Service:Persistence:Provider=Memory'), 0);
 });
 
 test('wait takes a number of seconds, more than none and an hour at most', async (t) => {

@@ -58,10 +58,10 @@ test('MCP-26 JSON of another system that is too deep or too much is refused unpa
     for (const text of refused) {
       for (const source of [text, Buffer.from(text)]) assert.throws(() => parseForeignJson(source), ForeignJsonError);
       // What models and callers write into a text: arguments that cannot be read stay the text that they are.
-      assert.equal(parsedJson(text), undefined);
-      assert.equal(parsedArguments(text), text);
+      assert.ok(parsedJson(text) === undefined);
+      assert.ok(parsedArguments(text) === text);
     }
-    for (const text of refused.slice(0, -1)) assert.equal(parseArguments(text), undefined);
+    for (const text of refused.slice(0, -1)) assert.ok(parseArguments(text) === undefined);
   } finally {
     JSON.parse = parse;
   }
