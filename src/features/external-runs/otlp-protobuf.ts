@@ -170,6 +170,7 @@ const readStatus = (reader: BinaryReader, count: OtlpCount): number => {
 };
 
 const readSpan = (reader: BinaryReader, count: OtlpCount, scope: string, serviceName: string | null): RawSpan => {
+  count.part();
   const span = newRawSpan(scope, serviceName);
   let attributes = 0;
   /** Fields with a length. */
@@ -254,6 +255,7 @@ const readResource = function* (reader: BinaryReader, count: OtlpCount): Generat
   const end = endOf(reader);
   const start = reader.pos;
   let attributes: Record<string, AttributeValue> = bag();
+  count.part();
   readFields(
     reader,
     end,
