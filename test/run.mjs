@@ -5,13 +5,14 @@
  * Design: docs/design/testing.md.
  */
 import { spawn } from 'node:child_process';
-import { accessSync, chmodSync, constants, mkdtempSync, readFileSync, rmSync, statfsSync, statSync } from 'node:fs';
-import { availableParallelism, tmpdir } from 'node:os';
+import { chmodSync, mkdtempSync, rmSync, statSync } from 'node:fs';
+import { availableParallelism } from 'node:os';
 import { join, relative, resolve } from 'node:path';
 import process from 'node:process';
 import { ensureExecutable, ensureInstalled, pinnedNode, root } from '../bin/setup.mjs';
 import { groupFiles, testFilesBelow, writeEntries } from './groups.mjs';
 import { needStores, startPostgres } from './postgres.mjs';
+import { temporaryFolder } from './temporary-folder.mjs';
 
 const options = [
   '--test',
@@ -28,24 +29,6 @@ const isFolder = (path) => statSync(join(root, path), { throwIfNoEntry: false })
 const folders = (chosen.length === 0 ? ['test'] : chosen).filter(isFolder);
 const patterns = chosen.filter((path) => !isFolder(path));
 const needsExecutable = chosen.length === 0 || chosen.some((path) => path === 'test' || /\be2e\b|\*\*/.test(path));
-
-/** Memory with room for all that tests write, from which programs may be started; else the usual folder. */
-const temporaryFolder = () => {
-  const memory = '/dev/shm';
-  if (process.env.TMPDIR !== undefined) return tmpdir();
-  try {
-    accessSync(memory, constants.W_OK);
-    const { bavail, bsize } = statfsSync(memory);
-    const mount = readFileSync('/proc/mounts', 'utf8')
-      .split('\n')
-      .find((line) => line.split(' ')[1] === memory);
-    const mayExecute = mount?.split(' ')[3]?.split(',').includes('noexec') === false;
-    return mayExecute && bavail * bsize > 4e9 ? memory : tmpdir();
-  } catch {
-    // No Linux, or one without shared memory.
-    return tmpdir();
-  }
-};
 
 const run = (entries, variables) =>
   new Promise((resolve, reject) => {

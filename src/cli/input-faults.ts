@@ -5,7 +5,7 @@ import type { Session } from './session.ts';
 
 /** Where a command takes its input from. */
 export interface InputPlaces {
-  /** Options such as `--kind`, and arguments such as `<name>`, by the member that they fill. */
+  /** Options such as `--kind`, and arguments such as `<name>`, by the property that they fill. */
   readonly options: ReadonlyMap<string, string>;
   /** The file of `-f`; undefined: none was given. */
   readonly file: string | undefined;
@@ -28,7 +28,7 @@ const optionHint = (errors: readonly FieldError[], { options, takesFile }: Input
 /** `expiresAt` is given by `--expires`, `scopes` by `--scope`: an option of a hand-written command may be the shorter word. */
 const fillsMember = (name: string, member: string): boolean => member.toLowerCase().startsWith(name.toLowerCase());
 
-/** What a hand-written command takes for a member: of several words that fit, the longest. */
+/** What a hand-written command takes for a property: of several words that fit, the longest. */
 const inputFor = ({ registeredArguments, options }: Command, member: string): string | undefined => {
   const inputs = [
     ...registeredArguments.map((argument) => ({ name: argument.name(), flag: `<${argument.name()}>` })),
@@ -39,7 +39,7 @@ const inputFor = ({ registeredArguments, options }: Command, member: string): st
     .sort((left, right) => right.name.length - left.name.length)[0]?.flag;
 };
 
-/** A refusal of what a hand-written command was given, with the option or argument of each refused member. */
+/** A refusal of what a hand-written command was given, with the option or argument of each refused property. */
 export const namedInputFault = (error: unknown, command: Command): unknown => {
   // A file is where such a command has its input from, and its own report says at which line.
   if (!(error instanceof AcpError) || command.options.some((option) => option.attributeName() === 'file')) return error;
@@ -53,7 +53,7 @@ export const namedInputFault = (error: unknown, command: Command): unknown => {
   return new AcpError(error.code, error.message, { cause: error, details: { ...error.details, hint } });
 };
 
-/** Each member with file and line. */
+/** Each property with file and line. */
 const inFile = async (
   file: string,
   errors: readonly FieldError[],
@@ -68,7 +68,7 @@ const inFile = async (
   });
 };
 
-/** A refusal of the input, with where each refused member was given; any other error as it is. */
+/** A refusal of the input, with the place of each refused property; any other error as it is. */
 export const placedInputFault = async (
   error: unknown,
   places: InputPlaces,

@@ -67,7 +67,10 @@ interface Leftover {
 /** What a process that died leaves open in the store, in the order in which the next one closes it. */
 export const leftovers = {
   runs: { ownerOnly: true, otherwise: 'closed when their process gives no sign of life' },
-  jobs: { ownerOnly: true, otherwise: 'taken when their lease has lapsed' },
+  jobs: {
+    ownerOnly: true,
+    otherwise: 'taken when their lease has lapsed, or 14 s after the last heartbeat of their worker',
+  },
   quotaHolds: { ownerOnly: true, otherwise: 'they go with the end of their runs, or 20 s after their process' },
   sessionLocks: { ownerOnly: true, otherwise: 'they lapse after 14 s' },
   heartbeats: { ownerOnly: false, otherwise: 'those of runs that have ended are nobody’s' },

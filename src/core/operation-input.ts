@@ -12,7 +12,7 @@ export interface CheckedInput extends Record<Part, unknown> {
   file: UploadedFile | undefined;
 }
 
-/** What is wrong with a body that the rules of a feature look at and its schema does not: reported with what does not fit the schema. */
+/** Findings of a feature's rules that its schema cannot express: reported together with the findings of the schema. */
 export type BodyErrors = (body: unknown) => readonly FieldError[];
 
 export type InputCheckers = Readonly<Partial<Record<Part, Checker>>>;

@@ -249,6 +249,9 @@ describe('init, doctor, config, db and openapi', () => {
     rmSync(join(folder.path, 'service.yaml'));
     const all = (await pathsOf()).paths;
     for (const path of ['/api/diagnostics', '/mcp', '/a2a/{agent}', '/v1/models']) assert.ok(all.includes(path), path);
-    assert.ok((await pathsOf('--set', 'Host:EnableDiagnosticsEndpoint=true')).paths.includes('/api/diagnostics'));
+    // A setting of the command line is a configuration as well.
+    const withSetting = async (setting: string) => (await pathsOf('--set', setting)).paths;
+    assert.ok((await withSetting('Host:EnableDiagnosticsEndpoint=true')).includes('/api/diagnostics'));
+    assert.ok(!(await withSetting('Host:OpenAi:Enabled=false')).includes('/v1/models'));
   });
 });

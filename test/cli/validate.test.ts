@@ -258,7 +258,7 @@ describe('documents that a command is not for, and those with several mistakes',
     }
   });
 
-  test('agents validate and agents apply say of which kind a document is, and go on with the agents', async (t) => {
+  test('agents validate and agents apply report the kind of each other document, and continue with the agents', async (t) => {
     const folder = createFolder(t);
     folder.write('d/others.yaml', others);
     for (const [command, done] of [
@@ -324,6 +324,11 @@ describe('documents that a command is not for, and those with several mistakes',
     assert.equal(inFile.code, 2);
     assert.match(inFile.stderr, /schedule\.yaml:1: targetName: is required/);
     assert.match(inFile.stderr, /schedule\.yaml:2: targetname: is not a known field; did you mean targetName\?/);
+    // The standard input has no lines that a reader could look up.
+    const score = ['runs', 'score', '00000000-0000-4000-8000-000000000000', '-f', '-'];
+    const piped = await folder.acp(score, { input: '{"name":"x"}' });
+    assert.equal(piped.code, 2);
+    assert.match(piped.stderr, /kind is required[\s\S]*hint: kind is --kind; or a member of the file of -f\.\n/);
     const asJson = await folder.acp(['schedules', 'save', 'nightly', '-f', 'schedule.yaml', '--json']);
     const { errors } = JSON.parse(asJson.stderr) as { errors: { path: string }[] };
     assert.deepEqual(

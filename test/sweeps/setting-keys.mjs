@@ -2,6 +2,8 @@
  * The settings of the tree as the sweep names them: `*` stands for a name that the operator chooses and for the position in a
  * list. Settings of features that this version lacks are left out, since the service refuses another value than their default.
  */
+import { isDeepStrictEqual } from 'node:util';
+
 const membersOf = (node, path) => [
   ...Object.entries(node.members).map(([name, member]) => ({ key: [...path, name], node: member })),
   ...Object.entries(node.rest).map(([, member]) => ({ key: path, node: member })),
@@ -23,4 +25,18 @@ export const settingKeys = (schema) => {
   };
   visit(schema, [], false);
   return { keys: [...keys], planned: [...planned] };
+};
+
+const emptyOf = { section: () => null, map: () => ({}), list: () => [], setting: (node) => node.fallback };
+
+/**
+ * Whether a node has what it has where nothing is set, and that value. Named secrets are a table of a class of their own,
+ * which does not show what it has.
+ */
+export const defaultOf = (node, value) => {
+  if (node.node !== 'secrets') {
+    const fallback = emptyOf[node.node](node);
+    return { fallback, isDefault: isDeepStrictEqual(value, fallback) };
+  }
+  return { fallback: new value.constructor([]), isDefault: value.entries().length === 0 };
 };

@@ -39,7 +39,7 @@ const hints: Partial<Readonly<Record<ErrorCode, string>>> = {
   'replay-needs-approval': '--tools ReplayTools answers its calls from the recording.',
   'run-input-not-recorded': 'Inputs are recorded while Service:RunRecording:RecordRunInput is true.',
   'emergency-stopped': '`acp emergency status` tells who stopped what and why; `acp resume` lets it run again.',
-  migrating: 'Run `acp db migrate`, or set Service:Persistence:Sqlite:AutoApplyMigrations to true.',
+  migrating: 'Run `acp db migrate`, or set AutoApplyMigrations of the store (below Service:Persistence) to true.',
 };
 
 const fieldLine = ({ path, message }: FieldError, style: Style): string =>

@@ -1,6 +1,6 @@
 import { type JsonLimits, jsonShapeProblem, maxJsonDepth, sizedLimits } from './json-shape.ts';
 
-/** A whole answer of another system, whatever its size: more than any list of tools, table of results or batch of vectors has. */
+/** A complete answer of another system, whatever its size: more than any list of tools, table of results or batch of vectors has. */
 export const foreignJsonLimits: JsonLimits = {
   maxDepth: maxJsonDepth,
   maxValues: 1_000_000,

@@ -20,14 +20,14 @@ const strictlyParsed = (text: string): unknown => {
   }
 };
 
-/** Parses a value of a body whose depth and size are known to be bounded: finite numbers, no member that could reach a prototype. */
+/** Parses a value of a body whose depth and size are known to be bounded: finite numbers, no property that could reach a prototype. */
 export const parsedPart = (text: string): unknown => {
   const value = strictlyParsed(text);
   if (overflows(text, value)) throw new AcpError('validation-failed', 'The body has a number that is too large.');
   return value;
 };
 
-/** Parses a JSON body strictly: UTF-8 only, bounded depth and number of values, finite numbers, no member that could reach a prototype. */
+/** Parses a JSON body strictly: UTF-8 only, bounded depth and number of values, finite numbers, no property that could reach a prototype. */
 export const parseJsonBody = (bytes: Uint8Array): unknown => {
   if (!isUtf8(bytes)) throw new AcpError('malformed-json', 'The body is not valid UTF-8.');
   const problem = jsonShapeProblem(bytes, {

@@ -51,7 +51,7 @@ export const overflows = (text: string, value: unknown): boolean => {
   return hasValue(value, (item) => item === Number.POSITIVE_INFINITY || item === Number.NEGATIVE_INFINITY);
 };
 
-/** The JSON of a text that a model or a caller wrote; undefined where it is none, is deeper or more than is read of others, or has a number that cannot be kept. */
+/** The JSON of a text that a model or a caller wrote; undefined where it is none, is deeper or larger than the limits of foreign JSON, or has a number that cannot be stored. */
 export const parsedJson = (text: string): Json | undefined => {
   try {
     const value = parseForeignJson(text) as Json;

@@ -1,6 +1,6 @@
 import { randomInt } from 'node:crypto';
 
-/** Deepest JSON value that is kept: writing a deeper one recurses to a depth that depends on the machine. */
+/** Deepest JSON value that is stored: writing a deeper one recurses to a depth that depends on the machine. */
 export const maxJsonDepth = 500;
 
 /** What one JSON text may hold. Each value that is parsed takes many times the memory of its text, and time. */
@@ -8,11 +8,11 @@ export interface JsonLimits {
   /** Levels of lists and objects. */
   readonly maxDepth: number;
   readonly maxValues: number;
-  /** Lists, objects and members of objects together: they cost tens of times what a plain value costs. */
+  /** Lists, objects and properties of objects together: each costs tens of times as much as a plain value. */
   readonly maxMembers: number;
   /**
-   * Different beginnings of lists of member names: rows of one table have as many as one row has members. The engine keeps each one for
-   * itself, which costs ten times what a member of a known one costs. Left out: they are not counted.
+   * Different beginnings of lists of property names: rows of one table have as many as one row has properties. The engine keeps each one for
+   * itself, which costs ten times as much as a property of a known one. Left out: they are not counted.
    */
   readonly maxShapes?: number;
 }
@@ -149,7 +149,7 @@ export class JsonShape {
     this.#escapes = false;
   }
 
-  /** Long names are told apart by their begin, their length and their end. */
+  /** The hash of a long name covers its beginning, its length and its end. */
   #endOfLongString(bytes: Uint8Array, end: number, start: number, begin: number): number {
     let hash = begin;
     for (let at = end - longNameEnd; at < end; at += 1) hash = hashed(hash, bytes[at] ?? 0);
@@ -157,7 +157,7 @@ export class JsonShape {
     return end + 1;
   }
 
-  /** The index behind the string that goes on at `from`, or `to` where it does not end before. */
+  /** The index behind the string that continues at `from`, or `to` where it does not end before. */
   #endOfString(bytes: Uint8Array, from: number, to: number): number {
     if (from === to) {
       this.#inString = true;
@@ -197,7 +197,7 @@ export class JsonShape {
     return to;
   }
 
-  /** Reads on. Returns what there is too much of, such as `nests deeper than 64 levels`; null: nothing. */
+  /** Continues to read. Returns which limit is exceeded, such as `nests deeper than 64 levels`; null: nothing. */
   read(bytes: Uint8Array, from = 0, to = bytes.byteLength): string | null {
     const { maxDepth, maxValues, maxMembers } = this.#limits;
     const shapes = this.#shapes;
@@ -232,7 +232,7 @@ export class JsonShape {
   }
 }
 
-/** A list of member names that differs from all others takes at least `"a":`. */
+/** A list of property names that differs from all others takes at least `"a":`. */
 const leastShape = 4;
 const openings = [0x5b, 0x7b] as const;
 
@@ -248,6 +248,6 @@ const isSurelySmall = (bytes: Uint8Array, { maxDepth, maxValues, maxMembers, max
   return true;
 };
 
-/** What there is too much of in a whole JSON text; null: nothing. */
+/** Which limit a complete JSON text exceeds; null: none. */
 export const jsonShapeProblem = (bytes: Uint8Array, limits: JsonLimits): string | null =>
   isSurelySmall(bytes, limits) ? null : new JsonShape(limits).read(bytes);

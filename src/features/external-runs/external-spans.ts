@@ -117,7 +117,7 @@ export const createExternalSpans = (deps: ExternalSpansDeps) => {
     }));
   };
 
-  /** Stores the runs of some parts of one trace, unless another process has or other spans have come; those that are new. */
+  /** Stores the runs of some parts of one trace, unless another process has done so or other spans have come. Returns the new runs. */
   const storeParts = async (
     { tenantId, traceId }: ReadyTrace,
     parts: readonly Part[],

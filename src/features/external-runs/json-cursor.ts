@@ -10,7 +10,7 @@ export interface JsonCursor {
   array(): (() => boolean) | null;
   /** Reads one value. */
   value(): unknown;
-  /** Passes by one value, of which nothing is made. Only its brackets and strings are looked at. */
+  /** Passes by one value, of which nothing is made. Only its brackets and strings are read. */
   skip(): void;
   /** Where the next value begins, to come back to. */
   position: number;
@@ -19,9 +19,9 @@ export interface JsonCursor {
 }
 
 export interface JsonCursorLimits {
-  /** Told that a value is about to be read. */
+  /** Called before a value is read. */
   begun(): void;
-  /** Told of the values that an object is about to be made of. */
+  /** Called with the values from which an object is about to be made. */
   counted(values: number): void;
   /** What to throw where something else stands than what was entered. */
   unexpected(): Error;
@@ -38,7 +38,7 @@ const closeObject = 0x7d;
 const letterN = 0x6e;
 const byteOrderMark = Buffer.from('\ufeff');
 
-// A table, since each byte of a body is looked at several times.
+// A table, since each byte of a body is classified several times.
 const kinds = new Uint8Array(256);
 const [space, mark, open, close, string] = [1, 2, 3, 4, 5];
 for (const byte of [0x20, 0x0a, 0x0d, 0x09]) kinds[byte] = space;
@@ -89,7 +89,7 @@ const endOfString = (bytes: Buffer, start: number): number => {
 };
 
 /**
- * Goes through the JSON of some bytes from value to value, and makes objects only of those that are asked for, so that a
+ * Goes through the JSON of some bytes from value to value, and makes objects only of the requested values, so that a
  * body of very many of them can be left where it goes beyond a limit.
  */
 export const createJsonCursor = (body: Uint8Array, limits: JsonCursorLimits): JsonCursor => {
@@ -118,7 +118,7 @@ export const createJsonCursor = (body: Uint8Array, limits: JsonCursorLimits): Js
     while (at < bytes.length && kindOf(bytes[at]) === 0) at += 1;
     if (at === start) throw malformedJson();
   };
-  /** Passes by what has a bracket before and after it; `counted` is told of each value, so that it can stop what has too many. */
+  /** Passes by what has a bracket before and after it; `counted` is called for each value and can stop a text that has too many. */
   const passBrackets = (counted: (values: number) => void): void => {
     let depth = 0;
     do {

@@ -105,7 +105,7 @@ const withList = function* <T>(
 ): Generator<T | null> {
   const next = cursor.object();
   if (next === null) return;
-  // Of several members of one name the last counts, as for any JSON.
+  // Of several properties of one name the last counts, as for any JSON.
   let position: number | null = null;
   for (let name = next(); name !== null; name = next())
     if (name === list) {

@@ -245,10 +245,15 @@ const replayRun = async (bundle: RunBundle, changes: DefinitionChanges, run: Bun
  */
 export const replayBundle = async (bundle: RunBundle, changes: DefinitionChanges): Promise<BundleReport> => {
   const runs: RunReport[] = [];
-  for await (const run of bundle.runs()) runs.push(await replayRun(bundle, changes, run));
+  const short: string[] = [];
+  for await (const run of bundle.runs()) {
+    runs.push(await replayRun(bundle, changes, run));
+    if (run.record.warnings !== undefined)
+      short.push(`The record of run ${run.record.id} is incomplete: the store did not take all of it.`);
+  }
   const names = new Set(runs.map(({ agentName }) => agentName));
   const warnings = [...changes.keys()]
     .filter((name) => !names.has(name))
     .map((name) => `No run of the bundle is one of agent "${name}".`);
-  return bundleReport(bundle.header, runs, warnings);
+  return bundleReport(bundle.header, runs, [...short, ...warnings]);
 };

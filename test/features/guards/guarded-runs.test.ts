@@ -105,6 +105,14 @@ overHttp('GUARD-18 the answer to a blocked run names it', async (open) => {
   });
 });
 
+overHttp('GUARD-32 a masked part becomes the configured replacement', async (open) => {
+  const guard = { Pattern: { ...pattern, MaskReplacement: '***' } };
+  const app = await open({ simulator: {}, service: { ContentGuard: guard }, agents: [helper] });
+  app.simulator.enqueue(says(`I wrote to ${mail}.`));
+  assert.equal((await runJson(app.client, 'helper', `Write to ${mail}!`)).output, 'I wrote to ***.');
+  assert.match(sent(app), /Write to \*\*\*!/);
+});
+
 forEachDoor('GUARD-14 SESS-9 a mask is all that model, history, input, events and answer have', async (open) => {
   const app = await open({ simulator: {}, service: guarded, agents: [helper] });
   app.simulator.enqueue(says('I wrote to ', 'jo@exam', 'ple.com.'));
@@ -405,7 +413,9 @@ forEachDoor(
         name,
       );
     }
-    assert.equal(app.log.filter(({ message }) => message.startsWith('A content guard failed')).length, 6);
+    const failures = app.log.filter(({ message }) => message.startsWith('A content guard failed'));
+    assert.equal(failures.length, 6);
+    assert.equal(failures.at(-1)?.fields['timeoutMs'], 50, 'the guard that is late is waited for as configured');
     await assertNowhere(app, secret);
     assert.equal(app.simulator.requests.length, 0);
   },

@@ -161,7 +161,7 @@ forEachService(
     const LaneFlows: Lanes = {
       narrow: { Concurrency: { Limit: 1, Key } },
       newest: { Concurrency: { Limit: 1 }, Singleton: { Mode: 'Replace', Key } },
-      ranked: { Concurrency: { Limit: 1 }, Priority: { Key, Values: { gold: 9 }, Default: -1 } },
+      ranked: { Concurrency: { Limit: 1 }, Priority: { Key, Values: { gold: 9, bronze: -5 }, Default: -10 } },
     };
     const app = await open({
       ...setup,
@@ -208,8 +208,8 @@ forEachService(
 
     const ranked = [await put(client, 'ranked', 'x')];
     await eventually('it is at work', () => jobs.begun.includes(ranked[0] ?? ''));
-    for (const customer of ['y', 'gold', 'z']) ranked.push(await put(client, 'ranked', customer));
-    for (const n of [0, 2, 1, 3]) {
+    for (const customer of ['y', 'gold', 'z', 'bronze']) ranked.push(await put(client, 'ranked', customer));
+    for (const n of [0, 2, 4, 1, 3]) {
       const id = ranked[n] ?? '';
       await eventually('it is at work', () => jobs.begun.includes(id));
       assert.equal(jobs.begun.at(-1), id, 'of those that wait the one with the higher priority');

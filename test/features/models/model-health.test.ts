@@ -85,6 +85,12 @@ forEachService(
     assert.deepEqual([renewed.status, renewed.detail, renewed.models], ['Unhealthy', 'HTTP 401 ProviderError', []]);
     assert.equal(asked(), 2);
     assert.equal(await catalog(), 'Unhealthy');
+    await app.clock.jump(3_500_000);
+    await ask();
+    assert.equal(asked(), 2, 'it is used for as long as is configured');
+    await app.clock.jump(100_000);
+    await ask();
+    assert.equal(asked(), 3);
     assert.deepEqual(
       (await refusal(app.client.models.providerHealth({ params: { provider: 'nobody' } }))).code,
       'not-found',
@@ -105,6 +111,21 @@ forEachService(
     assert.deepEqual([all.get('gone')?.status, all.get('gone')?.detail], ['Unhealthy', 'ProviderUnavailable']);
   },
 );
+
+overHttp('MODEL-20 without the circuit breaker no call is refused', async (open) => {
+  const app = await open({
+    simulator: { models: lists },
+    service: { CircuitBreaker: { Enabled: false, FailureThreshold: 2 } },
+    agents: [{ name: 'helper', model: { provider: 'openai', model: 'gpt-5' } }],
+  });
+  for (let failures = 0; failures < 3; failures += 1) {
+    app.simulator.enqueue({ fault: { kind: 'status', status: 500 } });
+    const refused = await refusal(start(app.client, 'helper', { message: 'Hi', stream: false }));
+    assert.equal(refused.errorType, 'provider_error');
+  }
+  assert.equal((await start(app.client, 'helper', { message: 'Hi', stream: false })).status, 200);
+  assert.equal((await health(app)).get('openai')?.circuitOpen, false);
+});
 
 overHttp(
   'OBS-31, OBS-32, MODEL-15, MODEL-19 an open circuit is told to callers, to the health operation and to probes',

@@ -5,7 +5,7 @@ import { inspect } from 'node:util';
 import { ProblemError } from '../../../src/client/problem.ts';
 import { providerAccessStore } from '../../../src/features/provider-access/provider-access.store.ts';
 import { isPublicAddress } from '../../../src/providers/http/address.ts';
-import { type AppSetup, forEachDoor, type TestApp } from '../../support/app.ts';
+import { type AppSetup, forEachDoor, overHttp, type TestApp } from '../../support/app.ts';
 import { trail } from '../../support/audit-chain.ts';
 import { refusal, runJson, start } from '../runs/run-calls.ts';
 
@@ -209,6 +209,24 @@ forEachDoor('SEC-38 an endpoint of its own, over a restart too', async (open) =>
   assert.deepEqual(again, [listed]);
 });
 
+overHttp('SEC-36 keys lie below the configured prefix, and others may not be named', async (open) => {
+  const app = await open(
+    setup({
+      service: {
+        ProviderKeys: { openai: 'sk-outer', inner: { openai: 'sk-inner' } },
+        TenantProviders: { AllowedConfigurationPrefix: 'Service:ProviderKeys:inner:' },
+      },
+    }),
+  );
+  const bind = (name: string) =>
+    app.client.providerBindings.save({
+      params: { tenantId: 'default', provider: 'openai' },
+      body: { apiKeyConfigurationName: name },
+    });
+  assert.equal((await refusal(bind('Service:ProviderKeys:openai'))).code, 'configuration-key-not-allowed');
+  assert.equal((await bind('Service:ProviderKeys:inner:openai')).body.resolved, true);
+});
+
 forEachDoor('SEC-31 SEC-36 SEC-37 SEC-38 EGR-3 what may not be bound is refused and named', async (open) => {
   const app = await open(setup({ service: { Egress: { AllowPrivateNetworkTargets: false } } }));
   const acme = await acmeOf(app);
@@ -391,7 +409,7 @@ forEachDoor('SEC-31 policy and bindings of another tenant are not there, to read
     );
   const ofAnother = await refused('acme');
   for (const [status, code] of ofAnother) assert.deepEqual([status, code], [404, 'not-found']);
-  assert.deepEqual(await refused('nowhere'), ofAnother, 'as where nobody is');
+  assert.deepEqual(await refused('nowhere'), ofAnother, 'as for a tenant that does not exist');
   assert.deepEqual(await seen(), before);
   // The host's own tenant may do all of it.
   await app.client.egressPolicies.remove({ params: ofAcme });

@@ -44,6 +44,36 @@ overHttp('an answer without an end fails the run, however it was asked for, and 
   assert.deepEqual(await endOf(String(last?.['runId'])), expected);
 });
 
+overHttp('an answer may hold what is configured, and so may the stream that it comes in', async (open) => {
+  const thousand = 'x'.repeat(1000);
+  const answers = {
+    MaxBytes: frame(thousand).repeat(100),
+    // Comments are no part of the answer, and have to be read all the same.
+    MaxStreamBytes: `: ${thousand}\n\n`.repeat(100),
+  };
+  for (const [limit, begin] of Object.entries(answers)) {
+    await using server = await startRawServer((response) => {
+      response.writeHead(200, { 'content-type': 'text/event-stream' });
+      const end = { choices: [{ index: 0, delta: {}, finish_reason: 'stop' }] };
+      response.end(`${begin}${frame('Hi')}data: ${JSON.stringify(end)}\n\ndata: [DONE]\n\n`);
+    });
+    const endWith = async (bytes: number): Promise<string | undefined> => {
+      const { client } = await open({
+        service: {
+          Providers: { Compatible: { chatty: { Endpoint: `${server.url}/v1` } } },
+          ModelAnswers: { [limit]: bytes },
+        },
+        agents: [{ name: 'chatty', model: { provider: 'chatty', model: 'm-1' } }],
+      });
+      const runId = await enqueue(client, 'chatty', { message: 'Hi' });
+      await followToEnd(client, runId);
+      return (await getRun(client, runId)).error?.message;
+    };
+    assert.equal(await endWith(65_536), 'Provider "chatty" sent more than an answer may hold.', limit);
+    assert.equal(await endWith(262_144), undefined, limit);
+  }
+});
+
 overHttp('a queued run whose provider only keeps the line open ends as timed out', async (open) => {
   await using server = await startRawServer((response) => {
     response.writeHead(200, { 'content-type': 'text/event-stream' });

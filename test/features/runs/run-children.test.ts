@@ -1,6 +1,6 @@
 import assert from 'node:assert/strict';
 import { runStore } from '../../../src/features/runs/runs.store.ts';
-import { type AgentSetup, forEachDurableService } from '../../support/app.ts';
+import { type AgentSetup, forEachDurableService, overHttp } from '../../support/app.ts';
 import type { SimulatedRequest } from '../../support/providers/scenario.ts';
 import {
   assertWholeLog,
@@ -312,6 +312,17 @@ forEachDurableService('AGENT-48 a child that takes longer than its deadline is a
     [timedOut['childRunId'], 'Timeout', 'child_deadline'],
   );
   assert.equal(events.at(-1)?.type, 'run.completed');
+});
+
+overHttp('AGENT-48 a child without a deadline of its caller has that of the host', async (open) => {
+  const { client } = await open({
+    script: [...asks.slice(0, 2), { when: { model: 'child-1' }, reply: { stall: true } }],
+    service: { AgentGraph: { ChildDeadline: '20ms', WaitTimeout: '6s' } },
+    agents: [child, boss],
+  });
+  const { events } = await runStream(client, 'boss', 'Go');
+  const timedOut = find(events, 'child.timed-out');
+  assert.deepEqual([timedOut['stage'], timedOut['limitMs']], ['Deadline', 20]);
 });
 
 forEachDurableService(

@@ -67,7 +67,7 @@ forEachDurableService('JOB-43 a run can be cancelled while the service drains', 
   await drained;
 });
 
-for (const service of [{ Drain: { Timeout: '10ms' } }, { Drain: { Enabled: false } }])
+for (const service of [{ Drain: { Timeout: '10ms' } }, { Drain: { Enabled: false, Timeout: '1h' } }])
   forEachDurableService(
     `RUN-79 JOB-45 what has not finished in time ends as shutdown: ${JSON.stringify(service)}`,
     async (open) => {
