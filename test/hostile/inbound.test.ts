@@ -38,10 +38,9 @@ const sizedCalls = (entry: OperationEntry): readonly (readonly [number, readonly
   ];
 };
 
-const shared = (text: string): Uint8Array => {
-  const length = Buffer.byteLength(text);
-  const bytes = Buffer.from(new SharedArrayBuffer(length));
-  bytes.write(text);
+const shared = (text: string, encoding: 'utf8' | 'latin1'): Uint8Array => {
+  const bytes = Buffer.from(new SharedArrayBuffer(Buffer.byteLength(text, encoding)));
+  bytes.write(text, encoding);
   return bytes;
 };
 
@@ -69,7 +68,8 @@ overHttp('no body of a request stops the event loop for longer than five plain o
       const found: string[] = [];
       for (const [size, calls] of sizedCalls(entry))
         for (const { body, headers } of calls) {
-          const bytes = shared(body.make(size - 16));
+          const isBinary = headers['content-type'] === 'application/x-protobuf';
+          const bytes = shared(body.make(size - 16), isBinary ? 'latin1' : 'utf8');
           const request = { url: app.url + pathOf(entry), method: operation.method, headers, body: bytes };
           let answer: HostileResponse = { status: 0, start: '' };
           const cost = await measured(bytes.byteLength, async () => {

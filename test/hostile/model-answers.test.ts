@@ -99,6 +99,7 @@ for (const surface of surfaceCases)
     for (const { name, run } of modes) {
       const ask = () => run(provider, call);
       add(`a refusal, ${name}`, '{"error":"*"}', answerWith(400, 'application/json'), ask);
+      for (const one of name === 'streamed' ? own.complete : []) add('a document for a stream', one, asJson, ask);
       if (name === 'streamed')
         for (const one of own.event) add('an event', one, answerWith(200, 'text/event-stream', 'data: ', '\n\n'), ask);
       else for (const one of own.complete) add('an answer', one, asJson, ask);

@@ -2,6 +2,7 @@ import Type, { type TSchema } from 'typebox';
 import { mcpMeta, statelessVersion } from '../../src/contract/mcp.ts';
 import { JsonValue } from '../../src/contract/schema.ts';
 import { SendMessageRequest } from '../../src/features/a2a/a2a.schema.ts';
+import { protobufTraces } from './protobuf-bodies.ts';
 import { type HostileCall, hostileCalls } from './schema-bodies.ts';
 
 const rpc = (method: string, params: TSchema): TSchema =>
@@ -71,6 +72,6 @@ export const protocolCalls: Readonly<Record<string, readonly HostileCall[]>> = {
     ...hostileCalls(rpc('tools/call', AnyArguments), mcp),
     ...hostileCalls(rpc('initialize', Type.Object({ protocolVersion: text, capabilities: JsonValue })), json),
   ],
-  'traces.receive': hostileCalls(Traces, json),
+  'traces.receive': [...hostileCalls(Traces, json), ...protobufTraces],
   'triggers.accept': hostileCalls(JsonValue, json),
 };

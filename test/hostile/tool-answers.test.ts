@@ -23,6 +23,7 @@ overHttp('no answer to a declared tool stops the event loop for longer than five
       description: 'Looks.',
       inputSchema: { type: 'object', additionalProperties: {} },
       requiresApproval: false,
+      // biome-ignore lint/suspicious/noTemplateCurlyInString: the document refers to a secret this way.
       request: { url: `${server.url}/look`, headers: { authorization: 'Bearer ${key:Service:McpSecrets:look}' } },
     }),
   );

@@ -19,6 +19,8 @@ export interface JsonCursor {
 }
 
 export interface JsonCursorLimits {
+  /** Called before a value is read. */
+  begun(): void;
   /** Called with the values from which an object is about to be made. */
   counted(values: number): void;
   /** What to throw where something else stands than what was entered. */
@@ -52,9 +54,7 @@ const boundDepth = (depth: number): void => {
     throw new AcpError('validation-failed', `The body nests deeper than ${maxBodyDepth} levels.`);
 };
 
-/** Values that are parsed at once: a span has at most 10,000 attributes, each of which is an object in an object. */
-const maxValues = 150_000;
-/** The rest is counted while the end of a value is looked for. */
+/** What is parsed at once. The rest is counted while the end of a value is looked for. */
 const valueLimits: JsonLimits = {
   maxDepth: maxBodyDepth,
   maxValues: Number.POSITIVE_INFINITY,
@@ -73,6 +73,20 @@ const maxProperties = 1000;
 const uncounted = (): void => undefined;
 
 const malformedJson = (): AcpError => new AcpError('malformed-json', 'The body is not valid JSON.');
+
+/** Where the quote is that ends the string that begins at `start`; the end of the bytes: nowhere. */
+const endOfString = (bytes: Buffer, start: number): number => {
+  let at = start;
+  for (const soon = Math.min(bytes.length, start + shortString); at < soon && bytes[at] !== quote; )
+    at += bytes[at] === backslash ? 2 : 1;
+  // An escape may have led past a quote that is none.
+  while (at < bytes.length && (bytes[at] !== quote || isEscaped(bytes, at, start))) {
+    const next = bytes.indexOf(quote, bytes[at] === quote ? at + 1 : at);
+    if (next === -1) return bytes.length;
+    at = next;
+  }
+  return at;
+};
 
 /**
  * Goes through the JSON of some bytes from value to value, and makes objects only of the requested values, so that a
@@ -95,16 +109,7 @@ export const createJsonCursor = (body: Uint8Array, limits: JsonCursorLimits): Js
   };
   /** The string that begins here. UTF-8 never hides an ASCII byte. */
   const passString = (): void => {
-    at += 1;
-    const start = at;
-    for (const soon = Math.min(bytes.length, at + shortString); at < soon && bytes[at] !== quote; )
-      at += bytes[at] === backslash ? 2 : 1;
-    // An escape may have led past a quote that is none.
-    while (at < bytes.length && (bytes[at] !== quote || isEscaped(bytes, at, start))) {
-      const next = bytes.indexOf(quote, bytes[at] === quote ? at + 1 : at);
-      if (next === -1) throw malformedJson();
-      at = next;
-    }
+    at = endOfString(bytes, at + 1);
     if (at >= bytes.length) throw malformedJson();
     at += 1;
   };
@@ -219,14 +224,9 @@ export const createJsonCursor = (body: Uint8Array, limits: JsonCursorLimits): Js
     value() {
       peek();
       const start = at;
+      limits.begun();
       limits.counted(1);
-      let left = maxValues;
-      pass((values) => {
-        limits.counted(values);
-        left -= values;
-        if (left < 0)
-          throw new AcpError('validation-failed', `The body has a value that has more than ${maxValues} values.`);
-      });
+      pass(limits.counted);
       return parsed(start);
     },
     skip: () => pass(uncounted),

@@ -9,6 +9,8 @@ export interface OtlpLimits {
   readonly attributesPerSpan: number;
   /** Attributes, their values to every depth, events, links, and unknown fields. */
   readonly values: number;
+  /** The same of one span or resource, which is read in one turn of the event loop. */
+  readonly valuesOfPart: number;
 }
 
 /** Collectors send up to some eight thousand. */
@@ -21,6 +23,8 @@ export const otlpLimits = (maxRequestBytes: number): OtlpLimits => ({
   // A resource and a library for each span.
   groups: 2 * maxSpansPerRequest,
   attributesPerSpan: 10_000,
+  // Each attribute of the most is an object in an object.
+  valuesOfPart: 150_000,
   values: Math.floor(maxRequestBytes / bytesPerValue),
 });
 
@@ -35,6 +39,7 @@ export class OtlpCount {
   #spans = 0;
   #groups = 0;
   #values = 0;
+  #ofPart = 0;
 
   constructor(limits: OtlpLimits) {
     this.#limits = limits;
@@ -57,8 +62,16 @@ export class OtlpCount {
       throw tooMany(`more than ${this.#limits.groups} resources and scopes, which is more than its spans can need`);
   }
 
+  /** A span or a resource begins. */
+  part(): void {
+    this.#ofPart = 0;
+  }
+
   values(count = 1): void {
     this.#values += count;
+    this.#ofPart += count;
+    if (this.#ofPart > this.#limits.valuesOfPart)
+      throw tooMany(`a part with more than ${this.#limits.valuesOfPart} attributes, values, events and links`);
     if (this.#values > this.#limits.values)
       throw tooMany(
         `more than ${this.#limits.values} attributes, values, events and links, which is one for each ${bytesPerValue} bytes that it may have`,

@@ -164,7 +164,11 @@ const readResource = function* (cursor: JsonCursor, count: OtlpCount): Generator
  * what is none, and beyond the limits. Null after a part without spans, so that the reader can give others a turn.
  */
 export const readJsonSpans = function* (bytes: Uint8Array, count: OtlpCount): Generator<RawSpan | null> {
-  const cursor = createJsonCursor(bytes, { counted: (values) => count.values(values), unexpected: malformed });
+  const cursor = createJsonCursor(bytes, {
+    begun: () => count.part(),
+    counted: (values) => count.values(values),
+    unexpected: malformed,
+  });
   const next = cursor.object();
   if (next === null) throw malformed();
   for (let name = next(); name !== null; name = next()) {

@@ -170,6 +170,7 @@ const readStatus = (reader: BinaryReader, count: OtlpCount): number => {
 };
 
 const readSpan = (reader: BinaryReader, count: OtlpCount, scope: string, serviceName: string | null): RawSpan => {
+  count.part();
   const span = newRawSpan(scope, serviceName);
   let attributes = 0;
   /** Fields with a length. */
@@ -261,6 +262,7 @@ const readScope = function* (
 const readResource = function* (reader: BinaryReader, count: OtlpCount): Generator<RawSpan | null> {
   const end = endOf(reader);
   let attributes: Record<string, AttributeValue> = bag();
+  count.part();
   readHead(reader, end, count, () => {
     attributes = readPairs(reader, count, 0);
   });

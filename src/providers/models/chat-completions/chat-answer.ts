@@ -1,10 +1,5 @@
 import { createParser } from 'eventsource-parser';
-import {
-  countedJson,
-  ForeignJsonError,
-  foreignEventLimits,
-  parseForeignJson,
-} from '../../../core/documents/foreign-json.ts';
+import { ForeignJsonError, foreignEventLimits, parseForeignJson } from '../../../core/documents/foreign-json.ts';
 import type { JsonLimits } from '../../../core/documents/json-shape.ts';
 import { eventFailure, MalformedAnswerError, unfinished, wireFailure } from '../call-failure.ts';
 import type { CallScope } from '../call-scope.ts';
@@ -99,9 +94,9 @@ export class ChatAnswer {
     this.fail(wireFailure(this.#scope.provider, { kind: 'too-large', cause: undefined }));
   }
 
-  /** The answer as one document. True: it is complete. */
-  readDocument(text: string): boolean {
-    this.read(text, 'The answer', countedJson);
+  /** The answer as one document. True: it is complete. `limits`: what it may hold. */
+  readDocument(text: string, limits: JsonLimits): boolean {
+    this.read(text, 'The answer', limits);
     if (this.#isOver) return false;
     // Of a stream this means that it broke off; a whole body is just none of these answers.
     if (!this.#hasChoice) this.fail(new MalformedAnswerError('The answer has no choice'));

@@ -75,7 +75,7 @@ export class ChatCompletionsDecoder implements WireSink {
     else if (this.#errorBody !== null)
       this.#answer.fail(httpFailure(this.#scope, this.#scope.status ?? 500, Buffer.concat(this.#errorBody).toString()));
     else if (this.#form === 'document') {
-      if (this.#answer.readDocument(Buffer.concat(this.#document).toString())) this.#out.end();
+      if (this.#answer.readDocument(Buffer.concat(this.#document).toString(), foreignEventLimits)) this.#out.end();
       this.#out.closed();
     } else {
       // Servers that send no `[DONE]` end the body after the last chunk, some without its blank line.

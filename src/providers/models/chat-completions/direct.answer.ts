@@ -1,3 +1,4 @@
+import { countedJson } from '../../../core/documents/foreign-json.ts';
 import { httpFailure } from '../call-failure.ts';
 import type { CallScope } from '../call-scope.ts';
 import type { ModelCall, ModelPart } from '../model-provider.ts';
@@ -18,7 +19,7 @@ const partsOf = (text: string, form: AnswerForm, scope: CallScope, dialect: Chat
     },
     dialect,
   );
-  const isComplete = form === 'events' ? answer.readEvents(text) : answer.readDocument(text);
+  const isComplete = form === 'events' ? answer.readEvents(text) : answer.readDocument(text, countedJson);
   if (!isComplete) throw failures[0];
   return parts;
 };
