@@ -35,7 +35,7 @@ export const registerRunsReplay = (runs: Command, host: CommandHost): void => {
     .addHelpText(
       'after',
       '\nThe service starts a new run, without a session, with only the input of that turn. LiveTools needs the role Admin.\n' +
-        '`acp runs export` and `acp replay` repeat a whole run tree without a model.\n',
+        '`acp runs export` and `acp replay` replay a complete run tree without a model.\n',
     );
   covers(command, 'replays.create').action(
     host.act(async (session, { args, options }) => {

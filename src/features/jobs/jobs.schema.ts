@@ -34,7 +34,7 @@ export const JobRecord = Type.Object(
     completedAt: nullable(Time),
     errorCode: nullable(Type.String(), {
       description:
-        'Why the job failed. For a Pending job, why it waits: store-unavailable, flow-throttled, flow-debounced, flow-concurrency. For a Canceled job, why it was dropped: flow-rate-limited, flow-skipped, flow-replaced',
+        'Reason for the failure. For a Pending job, reason for the wait: store-unavailable, flow-throttled, flow-debounced, flow-concurrency. For a Canceled job, reason for dropping it: flow-rate-limited, flow-skipped, flow-replaced',
     }),
     errorMessage: nullable(Type.String()),
     createdAt: Time,

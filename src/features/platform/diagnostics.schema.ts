@@ -58,7 +58,7 @@ export const DiagnosticsReport = Type.Object(
           }),
         ),
       }),
-      { description: 'State of this process among those that share the store. Null: the store is not shared' },
+      { description: 'State of this process among the processes that share the store. Null: the store is not shared' },
     ),
     knowledgeAvailable: Type.Boolean(),
     worker: Type.Object({

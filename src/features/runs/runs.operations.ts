@@ -186,7 +186,7 @@ export const runOperations = defineOperations({
     path: '/api/runs/{runId}/input',
     summary: 'Show the messages that a run was started with',
     description:
-      "These are the caller's messages, not the prompt with instructions and history that the model received. Inputs are present only if their recording is enabled.",
+      "The response contains the caller's messages, not the prompt with instructions and history that the model received. Inputs are present only if their recording is enabled.",
     params: RunId,
     responses: { 200: RunInputResponse },
     errors: ['run-not-found', 'run-input-not-recorded'],
