@@ -42,9 +42,9 @@ const createProgram = (): Command =>
     .option('--url <url>', 'address of the service (ACP_URL); default: the owner of the store, else this process')
     .option('--token-file <path>', 'file with the token or API key; ACP_TOKEN works too')
     .option('--json', "print the service's JSON")
-    .option('--config <path>', 'configuration file; default: service.yaml when there is one (ACP_CONFIG)')
+    .option('--config <path>', 'configuration file; default: service.yaml if it exists (ACP_CONFIG)')
     .option('--set <key=value>', 'one setting, such as Service:Scheduling:Enabled=false (repeatable)', collect)
-    .option('--no-color', 'plain text; NO_COLOR works too')
+    .option('--no-color', 'print plain text; NO_COLOR works too')
     .usage('[options] <command>');
 
 const globalOptions = (program: Command): GlobalOptions => {
@@ -82,7 +82,7 @@ export const buildProgram = (state: ProgramState = { exitCode: 0 }): Command => 
   program.helpCommand(false);
   program
     .command('help')
-    .argument('[command...]', 'its words, such as `runs tail`')
+    .argument('[command...]', 'name of the command, such as `runs tail`')
     .description('print help of a command')
     .helpGroup(operateHeading)
     .action((words: readonly string[]) => commandAt(program, words).outputHelp());

@@ -24,13 +24,15 @@ export type ContentPart = Static<typeof ContentPart>;
 
 export const ChatMessage = Type.Object(
   {
-    sequence: nullable(Type.Integer({ description: 'Place in the conversation; null in the recorded input of a run' })),
+    sequence: nullable(
+      Type.Integer({ description: 'Position in the conversation; null in the recorded input of a run' }),
+    ),
     messageId: Type.String(),
     role: oneOf(['System', 'User', 'Assistant', 'Tool']),
     authorName: nullable(Type.String()),
     runId: nullable(Uuid),
     createdAt: Time,
-    interrupted: Type.Boolean({ description: 'The answer was cut off by a cancel' }),
+    interrupted: Type.Boolean({ description: 'A cancellation cut off the response' }),
     contents: Type.Array(ContentPart),
   },
   { title: 'ChatMessage' },

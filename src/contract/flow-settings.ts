@@ -19,7 +19,7 @@ export const flowSettings = (keyed: string, options: { readonly additionalProper
   const key = Type.Optional(
     nullable(
       Type.String({
-        description: `JSON Pointer (RFC 6901) into ${keyed}; at most 256 characters. Runs count for each value that it finds; without it together`,
+        description: `JSON Pointer (RFC 6901) into ${keyed}; at most 256 characters. Runs are counted for each value found; without a key, together`,
       }),
     ),
   );
@@ -31,12 +31,12 @@ export const flowSettings = (keyed: string, options: { readonly additionalProper
   };
   const debounce = {
     window: Type.String({
-      description: 'Duration, 1s to 30d: how long a queued run waits for another to take its place',
+      description: 'Duration, 1s to 30d, that a queued run waits for another one to replace it',
     }),
     maxWait: Type.Optional(
       nullable(
         Type.String({
-          description: 'Duration, from window to 30d: how long after the first of them one starts at the latest',
+          description: 'Duration, from window to 30d: maximum time from the first of these runs to the start of one',
         }),
       ),
     ),
@@ -50,13 +50,13 @@ export const flowSettings = (keyed: string, options: { readonly additionalProper
     }),
   );
   const placeLimit = {
-    limit: Type.Integer({ description: '1..10000: so many are at work at once, over all processes' }),
+    limit: Type.Integer({ description: '1..10000: maximum number of runs at work at once, over all processes' }),
   };
   const priority = {
     key: Type.Optional(
       nullable(
         Type.String({
-          description: `JSON Pointer (RFC 6901) into ${keyed}; at most 256 characters. Without values, the integer that it finds is the priority`,
+          description: `JSON Pointer (RFC 6901) into ${keyed}; at most 256 characters. Without values, the integer found is the priority`,
         }),
       ),
     ),
@@ -64,25 +64,27 @@ export const flowSettings = (keyed: string, options: { readonly additionalProper
       nullable(
         Type.Record(Type.String(), Type.Integer(), {
           maxProperties: 1000,
-          description: 'Priorities by what is found at key, each -100..100',
+          description: 'Priorities by the value found at key, each -100..100',
         }),
       ),
     ),
-    default: Type.Optional(Type.Integer({ default: 0, description: '-100..100, where key finds none. Default 0' })),
+    default: Type.Optional(
+      Type.Integer({ default: 0, description: '-100..100: priority if key finds none. Default 0' }),
+    ),
   };
   return Type.Object(
     {
-      rateLimit: gate(windowLimit, 'A queued run over it is recorded as Canceled and does not start'),
-      throttle: gate(windowLimit, 'A queued run over it starts in the next window that has room'),
-      debounce: gate(debounce, 'A queued run takes the place of the one that waits. Not with throttle or singleton'),
+      rateLimit: gate(windowLimit, 'A queued run over the limit is recorded as Canceled and does not start'),
+      throttle: gate(windowLimit, 'A queued run over the limit starts in the next window with headroom'),
+      debounce: gate(debounce, 'A queued run replaces the one that waits. Not with throttle or singleton'),
       singleton: gate(
         { mode },
-        'While a queued run waits or executes, others are recorded as Canceled (Skip), or take its place (Replace)',
+        'While a queued run waits or executes, others are recorded as Canceled (Skip) or replace it (Replace)',
       ),
-      concurrency: gate(placeLimit, 'A queued run over it waits until another one is no longer at work'),
+      concurrency: gate(placeLimit, 'A queued run over the limit waits until another one is no longer at work'),
       priority: Type.Optional(
         nullable(Type.Object(priority, options), {
-          description: 'Of the waiting runs of a tenant those with a higher one start first',
+          description: 'Of the waiting runs of a tenant, those with a higher priority start first',
         }),
       ),
     },

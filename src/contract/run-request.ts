@@ -14,13 +14,13 @@ export const AgentRunRequest = closed(
     sessionId: Type.Optional(
       nullable(Type.String({ pattern: sessionIdPattern, description: 'Absent: a run without history' })),
     ),
-    stream: Type.Optional(nullable(Type.Boolean({ description: 'False: one JSON answer instead of an event stream' }))),
+    stream: Type.Optional(
+      nullable(Type.Boolean({ description: 'False: one JSON response instead of an event stream' })),
+    ),
     concurrency: Type.Optional(
-      oneOf(concurrencyPolicies, { description: 'When the session has a run in progress; default Reject' }),
+      oneOf(concurrencyPolicies, { description: 'Behavior if the session has a run in progress; default Reject' }),
     ),
-    culture: Type.Optional(
-      nullable(Type.String({ description: 'BCP 47 tag; one that is not valid takes the default' })),
-    ),
+    culture: Type.Optional(nullable(Type.String({ description: 'BCP 47 tag; an invalid tag selects the default' }))),
     parameters: Type.Optional(nullable(Type.Record(Type.String(), Type.String(), { maxProperties: 1000 }))),
     attachmentIds: Type.Optional(Type.Array(Uuid, { maxItems: 32 })),
     documents: Type.Optional(
@@ -29,7 +29,7 @@ export const AgentRunRequest = closed(
           name: Type.String({ minLength: 1, maxLength: 128 }),
           content: Type.String({ description: `At most ${maxDocumentBytes} bytes` }),
         }),
-        { maxItems: 32, description: 'Reference text, sent apart from the instructions' },
+        { maxItems: 32, description: 'Reference texts, sent separately from the instructions' },
       ),
     ),
     approvals: Type.Optional(

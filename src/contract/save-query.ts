@@ -5,7 +5,7 @@ const dryRun = Type.Optional(
   Type.Boolean({
     default: false,
     description:
-      'True: nothing is saved, and the answer is what saving would answer or refuse. The id of what is not there yet is one that nothing will have. Default false',
+      'True: saves nothing and responds as the save would, including errors. The id of a new object is then a placeholder. Default false',
   }),
 );
 
@@ -19,7 +19,7 @@ export const SaveQuery = Type.Object({
     Type.String({
       pattern: '^(none|[0-9]{4}-[0-9]{2}-[0-9]{2}T[0-9:.]{8,12}Z)$',
       description:
-        'The `updatedAt` that it is known with, or `none` where it was not there: refused with 409 `version-conflict` when something else was saved meanwhile. Left out: saved as it is',
+        'Last known `updatedAt`, or `none` if the object must not exist yet; 409 `version-conflict` if it has changed since. Absent: saved without this check',
     }),
   ),
 });

@@ -40,12 +40,12 @@ export const labelPattern = '^[A-Za-z0-9][A-Za-z0-9._/-]{0,63}$';
 export const Labels = Type.Record(Type.String({ pattern: labelPattern }), Type.String({ maxLength: 256 }), {
   additionalProperties: false,
   maxProperties: 8,
-  description: 'Such as `owner`; at most 8, which the service keeps and does not read',
+  description: 'Labels such as `owner`, at most 8; the service stores them and does not interpret them',
 });
 
 /** skip ≥ 0 and take 1..200; out-of-range values are clamped by the operation, never refused. */
 export const pagingQuery = {
-  skip: Type.Optional(Type.Integer({ description: 'Rows to leave out, default 0; negative counts as 0' })),
+  skip: Type.Optional(Type.Integer({ description: 'Rows to skip, default 0; negative values count as 0' })),
   take: Type.Optional(Type.Integer({ description: 'Rows to return, default 50, clamped to 1..200' })),
 };
 

@@ -29,8 +29,8 @@ export type PendingToolApproval = Static<typeof PendingToolApproval>;
 /** What the server of a remote tool asks a person. */
 const Elicitation = Type.Object(
   {
-    mode: oneOf(['form', 'url'], { description: 'url: the person goes to that address. The service never does' }),
-    message: Type.String({ description: 'Words of the server' }),
+    mode: oneOf(['form', 'url'], { description: 'url: the person opens that address. The service never does' }),
+    message: Type.String({ description: 'Message of the server' }),
     requestedSchema: nullable(JsonValue, { description: 'JSON Schema of `content`, in the mode form' }),
     url: nullable(Type.String()),
   },
@@ -54,13 +54,13 @@ export const ToolApprovalDecision = closed(
     requestId: Type.String({ minLength: 1, maxLength: 128 }),
     approved: Type.Boolean(),
     reason: Type.Optional(
-      nullable(Type.String({ maxLength: 2000, description: 'Given to the model with a rejection' })),
+      nullable(Type.String({ maxLength: 2000, description: 'Sent to the model with a rejection' })),
     ),
     remember: Type.Optional(
       Type.Boolean({ description: 'Also stores a standing rule for this agent and tool; needs PlatformAdmin' }),
     ),
     rememberArgumentsOnly: Type.Optional(
-      Type.Boolean({ description: 'The rule is for exactly these arguments; default: for every call' }),
+      Type.Boolean({ description: 'The rule applies to exactly these arguments; default: to every call' }),
     ),
   },
   { title: 'ToolApprovalDecision' },

@@ -16,15 +16,15 @@ export interface OpenApiOptions {
 const description = `Version v1 of the HTTP interface.
 
 Bodies are JSON, uploads are \`multipart/form-data\`, event streams are \`text/event-stream\`, and every error is a problem
-document (RFC 9457) whose \`code\` is stable. Every answer has an \`X-Request-Id\`, which is also in the log. Enumeration
-words may be sent in any case. What belongs to another tenant is answered as if it were not there.
+document (RFC 9457) whose \`code\` is stable. Every response has an \`X-Request-Id\`, which is also in the log. Enumeration
+values in requests are case-insensitive. An object of another tenant gets the same response as one that does not exist.
 
 Send a credential as \`Authorization: Bearer <token>\` or an API key as \`X-Api-Key: <key>\`. Each operation names the role
-that it needs (\`x-acp-role\`) and the scope that an API key must have (\`x-acp-scope\`; of several each one). What needs more
-when the body says so is in \`x-acp-raised\`.`;
+that it needs (\`x-acp-role\`) and the scopes that an API key must have (\`x-acp-scope\`; all of them). \`x-acp-raised\` lists
+properties of the body that need more.`;
 
 const headers = {
-  'Retry-After': { description: 'Seconds to wait before another try', schema: { type: 'integer', minimum: 0 } },
+  'Retry-After': { description: 'Seconds to wait before the next attempt', schema: { type: 'integer', minimum: 0 } },
   'WWW-Authenticate': { description: 'Always `Bearer`', schema: { type: 'string' } },
 };
 
@@ -60,13 +60,13 @@ const parametersIn = (
 const frameSchema = (event: JsonObject): JsonObject => ({
   type: 'object',
   description:
-    'One frame of the stream. The `error` frame, which is no part of the log, has no id. Lines that begin with a colon only keep the stream alive.',
+    'One frame of the stream. The `error` frame is not part of the log and has no id. Comments, which begin with a colon, only keep the stream alive.',
   required: ['event', 'data'],
   properties: {
     id: {
       type: 'integer',
       minimum: 0,
-      description: 'Sequence in the log; send it as `Last-Event-ID` to go on after it',
+      description: 'Sequence in the log; send it as `Last-Event-ID` to continue after this event',
     },
     event: { type: 'string', description: 'Type of the event' },
     data: event,

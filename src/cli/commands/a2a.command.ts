@@ -80,7 +80,7 @@ export const registerA2a = (group: Command, host: CommandHost): void => {
       .argument('<card-url>', 'address of the card; a credential for it is read from A2A_AUTHORIZATION')
       .addHelpText(
         'after',
-        `\n${authorizationVariable} is the whole Authorization header; it goes to the origin of the card alone.`,
+        `\n${authorizationVariable} is the complete Authorization header; it is sent only to the origin of the card.`,
       );
   byCard('card', 'show the card of an agent of another system').action(
     host.act(({ environment, print }, { args }) =>
@@ -91,19 +91,16 @@ export const registerA2a = (group: Command, host: CommandHost): void => {
     byCard(
       streams ? 'stream' : 'send',
       streams
-        ? 'send a message to an agent of another system, and print its answer as it comes'
-        : 'send a message to an agent of another system, and wait for its answer',
+        ? 'send a message to an agent of another system and print its response as it streams'
+        : 'send a message to an agent of another system and wait for its response',
     )
-      .argument('<message>', 'what the agent is asked')
-      .option(
-        '--message-id <id>',
-        'the same id again is the same message to agents that look at it; default: a new one',
-      )
+      .argument('<message>', 'message for the agent')
+      .option('--message-id <id>', 'id of the message, by which agents can recognize a repeat; default: a new one')
       .action(host.act((session, invocation) => send(session, invocation, streams)));
   byCard('get', 'show a task of an agent of another system')
-    .argument('<task-id>', 'as the agent calls it')
+    .argument('<task-id>', 'task id of the agent')
     .action(host.act(onTask('look')));
   byCard('cancel', 'cancel a task of an agent of another system')
-    .argument('<task-id>', 'as the agent calls it')
+    .argument('<task-id>', 'task id of the agent')
     .action(host.act(onTask('end')));
 };

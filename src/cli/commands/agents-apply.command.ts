@@ -125,8 +125,12 @@ const apply = async (session: Session, { options }: Invocation): Promise<number>
 export const registerAgentsApply = (agents: Command, host: CommandHost): void => {
   const command = agents
     .command('apply')
-    .description('create or update agents from YAML files; unchanged ones get no new version')
-    .option('-f, --file <path>', 'file, folder, or - for the standard input; many documents each (repeatable)', collect)
-    .option('--dry-run', 'check everything and say what would happen, write nothing');
+    .description('create or update agents from YAML files; unchanged agents get no new version')
+    .option(
+      '-f, --file <path>',
+      'file, folder, or - for the standard input; a file can hold many documents (repeatable)',
+      collect,
+    )
+    .option('--dry-run', 'check everything and show the changes, write nothing');
   covers(command, 'agents.create', 'agents.save', 'agents.validate').action(host.act(apply));
 };

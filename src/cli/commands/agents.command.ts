@@ -100,7 +100,7 @@ export const registerAgents = (host: CommandHost): void => {
     .command('get')
     .description('show one agent')
     .argument('<name>')
-    .option('--yaml', 'the definition as YAML that can be applied again');
+    .option('--yaml', 'print the definition as YAML that `apply` accepts');
   covers(show, 'agents.get').action(host.act(get));
   const check = agents
     .command('validate')
@@ -112,7 +112,7 @@ export const registerAgents = (host: CommandHost): void => {
     .description('append the content of an earlier version as a new one')
     .argument('<name>')
     .argument('<version>')
-    .option('--expected-version <n>', 'refuse when another version is current');
+    .option('--expected-version <n>', 'fail if another version is current');
   covers(back, 'agents.rollback').action(host.act(rollback));
   const compare = agents
     .command('diff')

@@ -153,11 +153,18 @@ export const registerApply = (host: CommandHost): void => {
   const command = host.program
     .command('apply')
     .description('bring agents, skills, schedules, webhooks, triggers and rules into the state that YAML files declare')
-    .option('-f, --file <path>', 'file, folder, or - for the standard input; many documents each (repeatable)', collect)
-    .option('--dry-run', 'say what would happen, write nothing')
-    .option('--diff', 'show what changes, as a unified diff')
-    .option('--exit-code', `with --dry-run: exit code ${driftExitCode} where something would change`)
-    .option('--prune [owner]', 'delete what carries this owner label, by default that of the files, and is in no file');
+    .option(
+      '-f, --file <path>',
+      'file, folder, or - for the standard input; a file can hold many documents (repeatable)',
+      collect,
+    )
+    .option('--dry-run', 'show the changes, write nothing')
+    .option('--diff', 'show the changes as a unified diff')
+    .option('--exit-code', `with --dry-run: exit code ${driftExitCode} if something would change`)
+    .option(
+      '--prune [owner]',
+      'delete objects with this owner label that are in no file; default: the label of the files',
+    );
   covers(
     command,
     'agents.validate',

@@ -24,14 +24,17 @@ const decide =
 /** `acp approvals approve` and `reject`: a person's decision about a call that waits. */
 export const registerApprovals = (approvals: Command, host: CommandHost): void => {
   for (const [name, approved, what] of [
-    ['approve', true, 'let a waiting tool call run'],
-    ['reject', false, 'refuse a waiting tool call; the model is told so'],
+    ['approve', true, 'approve a waiting tool call'],
+    ['reject', false, 'reject a waiting tool call and inform the model'],
   ] as const) {
     const command = approvals
       .command(name)
       .description(what)
-      .argument('<id>', 'of `acp approvals list`')
-      .option('--reason <text>', approved ? 'kept with the decision' : 'kept with the decision and told to the model');
+      .argument('<id>', 'id from `acp approvals list`')
+      .option(
+        '--reason <text>',
+        approved ? 'reason to store with the decision' : 'reason to store with the decision and send to the model',
+      );
     covers(command, 'approvals.decide').action(host.act(decide(approved)));
   }
 };

@@ -67,16 +67,16 @@ export const registerAttachmentsMove = (attachments: Command, host: CommandHost)
   attachments
     .command('move')
     .description(
-      'copy the bytes of all attachments to another place and compare them there, also while the service answers; exit code 1 when something is not whole',
+      'copy the bytes of all attachments to another location and compare them there, even while the service runs; exit code 1 if something is incomplete',
     )
-    .requiredOption('--to <place>', 'database, folder or s3, as Service:Attachments configures them')
+    .requiredOption('--to <place>', 'location as configured in Service:Attachments: database, folder or s3')
     .option(
       '--remove-source',
-      'remove them from where they were, once all are there; Service:Attachments:Store has to be the new place',
+      'remove them from the old locations once all are copied; Service:Attachments:Store must be the new location',
     )
     .addHelpText(
       'after',
-      '\nIt can be stopped at any time, and goes on when it is called again. What lies in a place that is configured is\nread there, whichever place Service:Attachments:Store names.\n',
+      '\nThe command can be stopped at any time; a repeat continues it. Attachments are read from every configured location,\nnot only from Service:Attachments:Store.\n',
     )
     .action(host.act((session, { options }) => move(session, String(options['to']), options['removeSource'] === true)));
 };

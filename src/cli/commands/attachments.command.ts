@@ -45,15 +45,15 @@ const download = async (session: Session, { args, options }: Invocation): Promis
 export const registerAttachments = (attachments: Command, host: CommandHost): void => {
   const uploading = attachments
     .command('upload')
-    .description('upload files that runs can name')
+    .description('upload files that runs can reference')
     .argument('<file...>')
-    .option('-s, --session <id>', 'session that the files belong to');
+    .option('-s, --session <id>', 'session of the files');
   covers(uploading, 'attachments.upload').action(host.act(upload));
   const getting = attachments
     .command('get')
     .description('download the bytes of an attachment')
     .argument('<id>')
-    .option('-o, --output <file>', 'where to write it; default: the standard output, when that is no terminal');
+    .option('-o, --output <file>', 'file to write; default: the standard output, unless it is a terminal');
   covers(getting, 'attachments.download').action(host.act(download));
   registerAttachmentsMove(attachments, host);
 };

@@ -137,20 +137,18 @@ const verify = async (session: Session, invocation: Invocation): Promise<number>
 export const registerAudit = (audit: Command, host: CommandHost): void => {
   const exporting = audit
     .command('export')
-    .description('write the audit trail to a signed file that is checked anywhere')
+    .description('write the audit trail to a signed file that can be verified on any machine')
     .requiredOption('-o, --output <file>', 'file to write, such as audit.jsonl')
     .option('--after <time>', 'inclusive')
     .option('--before <time>', 'exclusive');
   covers(exporting, 'audit.export').action(host.act(exportTrail));
   const verifying = audit
     .command('verify')
-    .description(
-      'check the chain of the trail, or an exported file without any service; exit code 1 when it has a fault',
-    )
-    .argument('[file]', 'an export; without it the trail of the service is checked')
+    .description('verify the chain of the trail, or an exported file without a service; exit code 1 on a fault')
+    .argument('[file]', 'exported file; default: the trail of the service')
     .option('--after <time>', 'inclusive; not with a file')
     .option('--before <time>', 'exclusive; not with a file')
-    .option('--public-key <key>', 'key that must have signed the file: its fingerprint, base64, or a file with it')
-    .option('--continues <file>', 'an earlier export, whose last entry the file must still hold');
+    .option('--public-key <key>', 'key that must have signed the file: fingerprint, base64, or a file with the key')
+    .option('--continues <file>', 'earlier export whose last entry the file must still contain');
   covers(verifying, 'audit.verify').action(host.act(verify));
 };

@@ -5,7 +5,7 @@ import { readConfig } from '../read-config.ts';
 export const registerConfig = (host: CommandHost): void => {
   host.program
     .command('config')
-    .description('show every setting, its value and where it comes from; secrets as ***')
+    .description('show every setting with its value and source; secrets as ***')
     .option('--example', 'print a commented service.yaml with every setting at its default instead')
     .action(
       host.act(async (session, { options }) => {

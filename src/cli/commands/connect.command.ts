@@ -54,9 +54,11 @@ const notFound = async (target: Target): Promise<AcpError> => {
 export const registerConnect = (host: CommandHost): void => {
   const command = host.program
     .command('connect')
-    .description('print what a client of the OpenAI API or of MCP is told to use the service, and check that it works')
+    .description(
+      'print the settings with which a client of the OpenAI API or of MCP uses the service, and check that they work',
+    )
     .addArgument(new Argument('<client>').choices(connectable))
-    .option('--path <path>', 'path of the MCP server, where it is not /mcp');
+    .option('--path <path>', 'path of the MCP server; default: /mcp');
   covers(command, 'keys.whoami').action(
     host.act(async (session, { args, options }) => {
       const { terminal, globals, print } = session;

@@ -7,8 +7,8 @@ import { writeWhole } from '../files/write-whole.ts';
 export const registerDataSubjects = (group: Command, host: CommandHost): void => {
   const exporting = group
     .command('export')
-    .description('write everything that is stored of one person to a file')
-    .argument('<id>', 'whatever names the person to the host')
+    .description('write all stored data of one person to a file')
+    .argument('<id>', 'name or id by which the host knows the person')
     .requiredOption('-o, --output <file>', 'file to write, such as person.json');
   covers(exporting, 'dataSubjects.export').action(
     host.act(async ({ terminal, cwd, connected }, { args, options }) => {
@@ -22,9 +22,9 @@ export const registerDataSubjects = (group: Command, host: CommandHost): void =>
   );
   const erasing = group
     .command('erase')
-    .description('count what is stored of one person; with --yes delete it')
-    .argument('<id>', 'whatever names the person to the host')
-    .option('--yes', 'delete it; there is no way back');
+    .description('count the stored data of one person; with --yes delete it')
+    .argument('<id>', 'name or id by which the host knows the person')
+    .option('--yes', 'delete it permanently');
   covers(erasing, 'dataSubjects.erase').action(
     host.act(async ({ terminal, globals, print, connected }, { args, options }) => {
       const [id] = args as [string];

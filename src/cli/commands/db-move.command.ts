@@ -120,16 +120,16 @@ const move = async (
 export const registerDbMove = (db: Command, host: CommandHost): void => {
   db.command('move')
     .description(
-      'copy the whole store to another place, verify it there, and leave the source as it is; exit code 1 when something was found',
+      'copy the complete store to another location and verify it there; the source does not change; exit code 1 on differences',
     )
     .option('--to <place>', 'path of a file, or postgres://…; default: the configured store')
-    .option('--from <place>', 'likewise')
+    .option('--from <place>', 'path of a file, or postgres://…; default: the configured store')
     .option(
       '--hold',
-      'have the processes that serve the source end their runs and answer reads only, until they are started again',
+      'make the processes that serve the source end their runs and serve only reads until their restart',
     )
-    .option('--release', 'give up what a move with --hold that is gone has left at the configured store, or --from')
-    .option('--dry-run', 'check both ends, read everything and write nothing')
-    .addHelpText('after', '\nIt can be stopped at any time, and goes on when it is called again.\n')
+    .option('--release', 'release the hold that an aborted move left at the configured store, or --from')
+    .option('--dry-run', 'check both stores, read everything and write nothing')
+    .addHelpText('after', '\nThe command can be stopped at any time; a repeat continues it.\n')
     .action(host.act((session, { options }) => move(session, options)));
 };

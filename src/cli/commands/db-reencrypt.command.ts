@@ -84,15 +84,12 @@ const reencrypt = async (session: Session, options: Options): Promise<number> =>
 export const registerDbReencrypt = (db: Command, host: CommandHost): void => {
   db.command('reencrypt')
     .description(
-      'encrypt what is stored in plain or under a former key with the active one; no server may be running on a store in a file; exit code 1 when something is left',
+      'encrypt data in plain text or under a former key with the active key; with a store in a file, no server may run; exit code 1 if rows are left',
     )
-    .option('--dry-run', 'only count, by table and by key, also while a server runs')
-    .option(
-      '--compact',
-      'write the file anew at the end, without what was deleted from it; takes its size in disk space',
-    )
-    .option('--decrypt', 'write what is encrypted in plain, where no key is active any more')
-    .addHelpText('after', '\nIt can be stopped at any time, and goes on when it is called again.\n')
+    .option('--dry-run', 'only count, by table and key, even while a server runs')
+    .option('--compact', 'rewrite the file at the end without deleted data; needs its size in free disk space')
+    .option('--decrypt', 'decrypt encrypted data, if no key is active')
+    .addHelpText('after', '\nThe command can be stopped at any time; a repeat continues it.\n')
     .action(
       host.act((session, { options }) =>
         reencrypt(session, {

@@ -101,25 +101,23 @@ const check = async (session: Session): Promise<number> => {
 export const registerDb = (host: CommandHost): void => {
   const db = commandGroup(host.program, 'db');
   db.command('migrate')
-    .description('apply the migrations that are pending; on a store in a file no server may be running')
+    .description('apply pending migrations; with a store in a file, no server may run')
     .action(host.act(migrate));
   db.command('status')
-    .description('show the store, its migrations, and who serves it or how the server of the database does')
+    .description('show the store, its migrations, and the process that serves it or the state of the database server')
     .action(host.act(status));
   db.command('backup')
     .description(
-      'copy a store in a file to another one and its attachments to a folder beside it, also while it is served',
+      'copy a store in a file to another file and its attachments to a folder next to it, even while a server runs',
     )
     .argument('<file>')
-    .option('--force', 'replace the file when it exists')
+    .option('--force', 'replace an existing file')
     .action(host.act((session, { args, options }) => backup(session, args[0] as string, options['force'] === true)));
   db.command('compact')
-    .description('give the space of deleted rows in a store file back to the file system; no server may be running')
+    .description('return the space of deleted rows in a store file to the file system; no server may run')
     .action(host.act(compact));
   db.command('check')
-    .description(
-      'check the store, the logs of all runs and the bytes of attachments; exit code 1 when something is wrong',
-    )
+    .description('check the store, the logs of all runs and the bytes of attachments; exit code 1 if a check fails')
     .action(host.act(check));
   registerDbMove(db, host);
   registerDbReencrypt(db, host);

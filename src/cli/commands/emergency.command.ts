@@ -82,19 +82,19 @@ const resume = async ({ terminal, globals, print, connected }: Session, { option
 const withTarget = (command: Command): Command =>
   command
     .option('--agent <name>', 'one agent')
-    .option('--tenant [slug]', 'every agent of a tenant, or whose agent it is; default: your own')
+    .option('--tenant [slug]', 'every agent of a tenant, or the tenant of the agent; default: your own')
     .option('--all', 'every agent of every tenant; for callers in the default tenant');
 
 /** `acp stop` and `acp resume`: the kill switch. */
 export const registerEmergency = ({ program, act }: CommandHost): void => {
   covers(
     withTarget(
-      program.command('stop').description('stop agents at once: cancel their runs, hold queued ones, refuse new ones'),
-    ).option('--reason <text>', 'kept with the stop and in the audit trail'),
+      program.command('stop').description('stop agents at once: cancel runs, hold queued runs, reject new runs'),
+    ).option('--reason <text>', 'reason to store with the stop and in the audit trail'),
     'emergency.stop',
   ).action(act(stop));
   covers(
-    withTarget(program.command('resume').description('let agents run again that were stopped with the same options')),
+    withTarget(program.command('resume').description('lift the stop with the same options')),
     'emergency.resume',
   ).action(act(resume));
 };

@@ -31,12 +31,12 @@ const get = async (session: Session, { args, options }: Invocation): Promise<voi
 export const registerGet = (host: CommandHost): void => {
   const command = host.program
     .command('get')
-    .description('print what is stored as declarations that can be applied again')
+    .description('print stored objects as declarations that `apply` accepts')
     .argument(
       '<kind>',
       'Agent, Skill, Schedule, Webhook, Trigger, McpServer, QuotaRule, ApprovalRule, RetentionPolicy or EgressPolicy, in any case and in the plural, too',
     )
-    .argument('[name]', 'one of them; all by default')
+    .argument('[name]', 'name of one object; default: all')
     .option('-o, --output <format>', 'yaml or json', 'yaml');
   covers(
     command,

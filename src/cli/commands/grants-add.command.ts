@@ -13,7 +13,7 @@ export const registerGrantsAdd = (grants: Command, host: CommandHost): void => {
     .command('add')
     .description('allow the scripts of a skill, or one of them, to run')
     .argument('<skill>')
-    .option('--script <name>', 'only this script; default: every script, those added later too')
+    .option('--script <name>', 'only this script; default: every script, including those added later')
     .option('--expires <when>', '30d, 12h, 8w or a date; default: never');
   covers(command, 'grants.create').action(
     host.act(async ({ print, connected }, { args, options }) => {

@@ -40,7 +40,7 @@ import { registerVersion } from './version.command.ts';
 import { registerWait } from './wait.command.ts';
 import { registerWebhooksListen } from './webhooks-listen.command.ts';
 
-export const operateHeading = 'Look after it:';
+export const operateHeading = 'Operate:';
 
 /** Every hand-written command, in the order of the help. */
 export const registerCommands = (host: CommandHost): void => {

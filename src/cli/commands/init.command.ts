@@ -72,7 +72,7 @@ export const registerInit = (host: CommandHost): void => {
   host.program
     .command('init')
     .description('write a service.yaml, its key, a sample agent and a sample tool; overwrites nothing')
-    .argument('[folder]', 'where to', '.')
+    .argument('[folder]', 'target folder', '.')
     .action(
       host.act(async ({ terminal, globals, print, cwd }, { args }) => {
         const folder = resolve(cwd, String(args[0]));

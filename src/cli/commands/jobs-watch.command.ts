@@ -153,8 +153,8 @@ const watch = async (session: Session, { args, options }: Invocation): Promise<n
 };
 
 const exitNote = `
-With an id the exit code tells how the job ended: 0 completed, ${failedItemsExitCode} completed and some items have failed, 5 canceled, else
-that of its error, 1 where there is none. The job goes on when the command is interrupted.
+With an id the exit code shows how the job ended: 0 completed, ${failedItemsExitCode} completed with failed items, 5 canceled, otherwise
+the code of its error, or 1 without one. The job continues if the command is interrupted.
 `;
 
 /** `acp jobs watch`: where a job is, up to its end, or every job. */
@@ -162,7 +162,7 @@ export const registerJobsWatch = (jobs: Command, host: CommandHost): void => {
   const command = jobs
     .command('watch')
     .description('follow a job to its end, or every job, with the progress of its items')
-    .argument('[id]', 'one job; without it all that are on their way or come')
+    .argument('[id]', 'job to follow; default: all jobs in progress and new ones')
     .option('--handler-key <key>', 'without an id: only jobs of this kind')
     .option('--lane <name>', 'without an id: only jobs of this lane')
     .option('--schedule <name>', 'without an id: only jobs of this schedule');

@@ -34,9 +34,9 @@ const wordOf = <W extends string>(words: readonly W[], text: string, option: str
 export const registerKeysCreate = (keys: Command, host: CommandHost): void => {
   const command = keys
     .command('create')
-    .description('create an API key and print it, this once')
+    .description('create an API key and print it once')
     .argument('<name>')
-    .option('--scope <scope>', `what it may be used for (repeatable): ${apiKeyScopes.join(', ')}`, collect)
+    .option('--scope <scope>', `permitted use (repeatable): ${apiKeyScopes.join(', ')}`, collect)
     .option('--role <role>', `${roles.join(', ')}; default: the lowest that the scopes can use`)
     .option('--expires <when>', '30d, 12h, 8w or a date; default: never');
   covers(command, 'keys.create').action(

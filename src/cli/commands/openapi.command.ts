@@ -18,9 +18,9 @@ const describedTable = async (session: Session): Promise<{ readonly table: ApiTa
 export const registerOpenapi = (host: CommandHost): void => {
   host.program
     .command('openapi')
-    .description('print the OpenAPI 3.1 description of the service that is configured here, else of the whole API')
+    .description('print the OpenAPI 3.1 description of the configured service, else of the complete API')
     .option('--prefix <path>', 'mount prefix of the operations; default: Host:Prefix')
-    .option('--yaml', 'as YAML')
+    .option('--yaml', 'print as YAML')
     .action(
       host.act(async (session, { options }) => {
         const { terminal } = session;

@@ -71,15 +71,15 @@ const test = async (session: Session, invocation: Invocation): Promise<number> =
 export const registerPolicy = (policy: Command, host: CommandHost): void => {
   const command = policy
     .command('test')
-    .description('say what a new guard, approval rule, quota or price table would have changed in recorded runs')
-    .option('--guard <file>', 'a pattern guard: the section Service:ContentGuard:Pattern, or a whole configuration')
-    .option('--rule <file>', 'standing rules, tools that must ask, or both')
+    .description('show what a new guard, approval rule, quota or price table would have changed in recorded runs')
+    .option('--guard <file>', 'a pattern guard: the section Service:ContentGuard:Pattern, or a complete configuration')
+    .option('--rule <file>', 'standing rules, tools that need approval, or both')
     .option('--quota <file>', 'a quota, or a list of them')
-    .option('--price <file>', 'a price table: the section Service:Pricing, or a whole configuration')
-    .option('--since <time>', 'how far back, such as 7d, or a time; default 7d')
-    .option('--until <time>', 'the end, exclusive; default: now')
+    .option('--price <file>', 'a price table: the section Service:Pricing, or a complete configuration')
+    .option('--since <time>', 'start: a duration before now, such as 7d, or a time; default 7d')
+    .option('--until <time>', 'end, exclusive; default: now')
     .option('--take <n>', 'entries in each list, 1 to 1000; default 50')
-    .option('--fail-on-match', `exit code ${matchExitCode} when something would have changed`)
-    .option('--fail-on-gap', `exit code ${gapExitCode} when not everything could be looked at`);
+    .option('--fail-on-match', `exit code ${matchExitCode} if something would have changed`)
+    .option('--fail-on-gap', `exit code ${gapExitCode} if something could not be evaluated`);
   covers(command, 'policyTests.run').action(host.act(test));
 };

@@ -144,9 +144,11 @@ const quickstart = async (session: Session, { options }: Invocation): Promise<nu
 export const registerQuickstart = (host: CommandHost): void => {
   host.program
     .command('quickstart')
-    .description('start a service with a sample agent and watch it answer; no key, no network; --url sets the address')
-    .option('--once', 'end after the answer')
+    .description(
+      'start a service with a sample agent and show its response; no key, no network; --url sets the address',
+    )
+    .option('--once', 'exit after the response')
     .option('--port <port>', 'port on the loopback address; default 7070, or a free one')
-    .option('--data <folder>', 'where the store is kept', 'data')
+    .option('--data <folder>', 'folder of the store', 'data')
     .action(host.act(quickstart));
 };

@@ -66,13 +66,13 @@ const differenceRows = (differences: readonly QuotaDifference[]): object[] => {
 const registerSet = (quotas: Command, host: CommandHost): void => {
   const command = quotas
     .command('set')
-    .description('set the quota of the tenant, or of an agent, for a period; limits that are left out are none')
+    .description('set the quota of the tenant, or of an agent, for a period; omitted limits are unlimited')
     .requiredOption('--period <period>', 'Daily or Monthly')
-    .option('--agent <name>', 'default: the whole tenant')
+    .option('--agent <name>', 'default: tenant-wide')
     .option('--max-runs <n>', 'runs of the period')
     .option('--max-tokens <n>', 'tokens of the period')
     .option('--max-cost <amount>', 'cost of the period, in the configured currency')
-    .option('--disabled', 'keep it without enforcing it');
+    .option('--disabled', 'store it without enforcing it');
   covers(command, 'quotas.save').action(
     host.act(async ({ print, connected }, { options }) => {
       const body = {
@@ -92,8 +92,8 @@ const registerSet = (quotas: Command, host: CommandHost): void => {
 const registerUsage = (quotas: Command, host: CommandHost): void => {
   const command = quotas
     .command('usage')
-    .description('what was used in the current periods, beside its limits')
-    .option('--agent <name>', 'only this agent; empty: only the whole tenant')
+    .description('show usage and limits of the current periods')
+    .option('--agent <name>', 'only this agent; empty: only tenant-wide quotas')
     .option('--period <period>', 'Daily or Monthly');
   covers(command, 'quotas.usage').action(
     host.act(async ({ terminal, globals, print, connected }, { options }) => {
@@ -115,7 +115,7 @@ const registerUsage = (quotas: Command, host: CommandHost): void => {
 const registerVerify = (quotas: Command, host: CommandHost): void => {
   const command = quotas
     .command('verify')
-    .description(`compare the counters with the recorded runs; exit code ${differentExitCode} when they differ`);
+    .description(`compare the counters with the recorded runs; exit code ${differentExitCode} if they differ`);
   covers(command, 'quotas.verify').action(
     host.act(async ({ terminal, globals, print, connected }) => {
       const { body } = await connected(({ client }) => client.quotas.verify({}));

@@ -98,9 +98,9 @@ const describe = (report: BundleReport, style: Style): string => {
 export const registerReplay = (host: CommandHost): void => {
   host.program
     .command('replay')
-    .description('execute a run bundle again from its recording, without key, network or service')
-    .argument('<bundle>', 'file that `acp runs export` has written')
-    .option('--with <agent=file>', 'against a changed definition of an agent (repeatable)', collect)
+    .description('replay a run bundle from its recording, without key, network or service')
+    .argument('<bundle>', 'file written by `acp runs export`')
+    .option('--with <agent=file>', 'replay with a changed definition of an agent (repeatable)', collect)
     .option('--junit <file>', 'also write the report as JUnit XML')
     .addHelpText(
       'after',

@@ -207,34 +207,34 @@ const runAgent = async (session: Session, { args, options }: Invocation): Promis
 };
 
 const exitNote = `
-A run that waits for approvals or for results of client-side tools asks on a terminal. Elsewhere it prints the commands
-that answer it, and ends with exit code ${pausedExitCode}.
+A run that waits for approvals or for results of client-side tools prompts for them on a terminal. Otherwise it prints the
+commands that continue it, and ends with exit code ${pausedExitCode}.
 `;
 
 /** `acp run`: one message to an agent, its answer as it is written. */
 export const registerRun = (host: CommandHost): void => {
   const command = host.program
     .command('run')
-    .description('send a message to an agent and show its answer as it is written')
+    .description('send a message to an agent and show its response as it streams')
     .argument('<agent>', 'name of the agent')
     .argument('[message...]', 'the message; `-` reads the standard input')
-    .option('-s, --session <id>', 'session to continue or to open; without one a terminal opens a new one')
+    .option('-s, --session <id>', 'session to continue or create; default on a terminal: a new one')
     .option('-p, --param <name=value>', 'value of a declared parameter (repeatable)', collect)
-    .option('-d, --document <file>', 'text file sent as reference (repeatable)', collect)
-    .option('-a, --attach <file>', 'image, PDF, audio or text file that is uploaded for the run (repeatable)', collect)
+    .option('-d, --document <file>', 'text file to send as reference (repeatable)', collect)
+    .option('-a, --attach <file>', 'image, PDF, audio or text file to upload for the run (repeatable)', collect)
     .option('--approve <request>', 'approve a call that the session waits for, or `all` (repeatable)', collect)
-    .option('--reject <request>', 'refuse a call that the session waits for, or `all` others (repeatable)', collect)
-    .option('--reason <text>', 'with --reject: told to the model')
+    .option('--reject <request>', 'reject a call that the session waits for, or `all` others (repeatable)', collect)
+    .option('--reason <text>', 'with --reject: reason for the model')
     .option('--tool-result <call=text>', 'result of a client-side tool call (repeatable)', collect)
     .option('--tool-error <call=text>', 'the client-side tool call failed (repeatable)', collect)
     .option('--culture <tag>', 'language of the instructions, such as de-AT')
     .option('--concurrency <policy>', 'when the session is busy: Reject, Enqueue, Interrupt or Rollback')
-    .option('--stream', 'with --json: one event per line as they happen')
-    .option('--no-stream', 'wait for the whole answer')
-    .option('--queued', 'put it in the queue and print its id')
-    .option('--follow', 'with --queued: show the run as it executes')
+    .option('--stream', 'with --json: print each event as it happens, one per line')
+    .option('--no-stream', 'wait for the complete response')
+    .option('--queued', 'queue the run and print its id')
+    .option('--follow', 'with --queued: follow the run as it executes')
     .option('--lane <name>', 'with --queued: lane of the queue')
-    .option('--idempotency-key <key>', 'the same key gives the same answer again; implies --no-stream');
+    .option('--idempotency-key <key>', 'a repeat with the same key gets the same response; implies --no-stream');
   command.addHelpText('after', exitNote);
   covers(command, 'runs.start').action(host.act(runAgent));
 };

@@ -76,9 +76,9 @@ const renderComparison = (
 export const registerRunsCompare = (runs: Command, host: CommandHost): void => {
   const command = runs
     .command('compare')
-    .description('show two runs side by side, and what they answered')
+    .description('show two runs side by side, with their responses')
     .argument('<run-a>')
-    .argument('<run-b>', 'such as a replay of the first');
+    .argument('<run-b>', 'second run, such as a replay of the first');
   covers(command, 'runs.compare').action(
     host.act(async ({ print, connected }, { args }) => {
       const [a, b] = args as [string, string];

@@ -52,12 +52,15 @@ const packed = (lines: AsyncIterable<string>): AsyncIterable<Uint8Array> => {
 export const registerRunsExport = (runs: Command, host: CommandHost): void => {
   const command = runs
     .command('export')
-    .description('write the tree of a run to one file that can be replayed without a service')
+    .description('export a run tree to one file that can be replayed without a service')
     .argument('<run-id>')
     .requiredOption('-o, --output <file>', 'file to write, such as run.acp')
-    .option('--force', 'replace the file when it exists')
-    .option('--redact', 'leave out what was said, and keep lengths and hashes')
-    .addHelpText('after', '\nThe tree is exported from its root, whichever member is named: acp replay <file>\n');
+    .option('--force', 'replace an existing file')
+    .option('--redact', 'replace texts with their lengths and hashes')
+    .addHelpText(
+      'after',
+      '\nThe export has the complete tree, given any run of it. Replay it with: acp replay <file>\n',
+    );
   covers(command, 'replays.bundle').action(
     host.act(async ({ terminal, globals, print, cwd, connected }, { args, options }) => {
       const [runId] = args as [string];

@@ -24,7 +24,7 @@ export const registerRunsJudge = (runs: Command, host: CommandHost): void => {
     .argument('<run-id>')
     .addHelpText(
       'after',
-      `\nJudges come with modules. Exit code ${failedExitCode}: one of them failed; the scores of the others are kept.\n`,
+      `\nJudges come with modules. Exit code ${failedExitCode}: a judge failed; the scores of the other judges are stored.\n`,
     );
   covers(command, 'judges.score').action(
     host.act(async (session, { args }) => {

@@ -23,19 +23,19 @@ const modelOf = (option: unknown): { modelProvider: string | null; modelId: stri
 export const registerRunsReplay = (runs: Command, host: CommandHost): void => {
   const command = runs
     .command('replay')
-    .description('run the recorded input of a run again, to its end')
+    .description('replay the recorded input of a run and wait for the end')
     .argument('<run-id>')
     .addOption(
-      new Option('--tools <mode>', 'what answers tool calls: the recording, nothing, or the tools themselves')
+      new Option('--tools <mode>', 'source of tool results: the recording, nothing, or the tools themselves')
         .choices(toolModes)
         .default('ReplayTools'),
     )
     .option('--agent-version <n>', 'version of the agent; default: the active one')
-    .option('--model <provider/model>', 'another model than the one of the definition')
+    .option('--model <provider/model>', 'model to use instead of that of the definition')
     .addHelpText(
       'after',
-      '\nThe service runs it as a new run, without session, on the input of that turn alone. LiveTools needs the role Admin.\n' +
-        '`acp runs export` and `acp replay` repeat a whole run tree without a model.\n',
+      '\nThe service starts a new run, without a session, with only the input of that turn. LiveTools needs the role Admin.\n' +
+        '`acp runs export` and `acp replay` replay a complete run tree without a model.\n',
     );
   covers(command, 'replays.create').action(
     host.act(async (session, { args, options }) => {

@@ -206,7 +206,7 @@ export const registerRunsTail = (runs: Command, host: CommandHost): void => {
   const command = runs
     .command('tail')
     .description('follow a run, or every run, as it happens')
-    .argument('[run-id]', 'one run, live or finished; without it all runs that are in progress or start')
+    .argument('[run-id]', 'live or finished run; default: all runs that are in progress or start')
     .option('--from <sequence>', 'with a run: first event to show')
     .option('--agent <name>', 'without a run: only runs of this agent');
   covers(command, 'runs.events').action(host.act(tail));

@@ -49,7 +49,7 @@ const renderTrace = ({ traceId, startedAt, spans }: RunTrace, style: Style): str
 export const registerRunsTrace = (runs: Command, host: CommandHost): void => {
   const command = runs
     .command('trace')
-    .description('show the stored spans of the whole run tree, whichever member is named')
+    .description('show the stored spans of the complete run tree, given any run of it')
     .argument('<run-id>');
   covers(command, 'runs.trace').action(
     host.act(async ({ print, connected }, { args }) => {

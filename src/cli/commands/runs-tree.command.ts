@@ -34,7 +34,7 @@ export const renderRunTree = (runs: readonly RunRecord[], style: Style): string 
 export const registerRunsTree = (runs: Command, host: CommandHost): void => {
   const command = runs
     .command('tree')
-    .description('show the whole run tree, from its root, whichever member is named')
+    .description('show the complete run tree from its root, given any run of it')
     .argument('<run-id>');
   covers(command, 'runs.tree').action(
     host.act(async ({ print, connected }, { args }) => {

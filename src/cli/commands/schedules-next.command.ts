@@ -90,8 +90,8 @@ const next = async ({ terminal, globals, print, connected }: Session, { args, op
 export const registerSchedulesNext = (schedules: Command, host: CommandHost): void => {
   const command = schedules
     .command('next')
-    .description('tell when a schedule occurs next, on the wall clock of its zone')
+    .description('show the next times of a schedule, in its time zone')
     .argument('<name>')
-    .option('-n, --count <n>', `how many times, from 1 to ${most}`, '5');
+    .option('-n, --count <n>', `number of times, from 1 to ${most}`, '5');
   covers(command, 'schedules.get').action(host.act(next));
 };

@@ -8,7 +8,7 @@ import { serveUntilStopped } from '../serving.ts';
 export const registerServe = (host: CommandHost): void => {
   host.program
     .command('serve')
-    .description('start the service; --url sets the address it listens on')
+    .description('start the service; --url sets its listening address')
     .option('--prefix <path>', 'mount prefix of every operation (Host:Prefix)')
     .action(
       host.act(async (session, { options }) => {

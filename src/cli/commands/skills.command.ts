@@ -152,9 +152,9 @@ const exportSkill = async (session: Session, name: string, folder: string): Prom
 export const registerSkills = (skills: Command, host: CommandHost): void => {
   const applying = skills
     .command('apply')
-    .description('save skills from Agent Skills folders or YAML files; unchanged ones get no new version')
+    .description('save skills from Agent Skills folders or YAML files; unchanged skills get no new version')
     .argument('<path...>', 'skill folder, folder of skill folders, YAML file, or - for the standard input')
-    .option('--dry-run', 'read everything and say what would happen, write nothing; limits are checked by a save only');
+    .option('--dry-run', 'read everything and show the changes, write nothing; only a save checks limits');
   covers(applying, 'skills.save').action(
     host.act((session, { args, options }) => applyAll(session, args[0] as string[], options['dryRun'] === true)),
   );

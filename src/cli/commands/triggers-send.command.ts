@@ -66,12 +66,15 @@ const withHint = (error: unknown, { name, enabled, resolved, secretConfiguration
 export const registerTriggersSend = (triggers: Command, host: CommandHost): void => {
   const command = triggers
     .command('send')
-    .description('sign a call as its sender would, and send it')
+    .description('sign a call as its sender would and send it')
     .argument('<name>')
     .option('-d, --data <text>', 'the body')
-    .option('-f, --file <path>', 'the body as it lies in a file; `-` is the standard input')
-    .option('--id <id>', 'id of the call, where it is not in the body; default: a new one')
-    .option('--secret-file <path>', 'the secret; default: ACP_TRIGGER_SECRET, else its key in the configuration here');
+    .option('-f, --file <path>', 'file with the body, sent unchanged; `-` is the standard input')
+    .option('--id <id>', 'id of the call, if it is not in the body; default: a new one')
+    .option(
+      '--secret-file <path>',
+      'file with the secret; default: ACP_TRIGGER_SECRET, else its key in the local configuration',
+    );
   covers(command, 'triggers.accept').action(
     host.act(async (session, { args, options }) => {
       const [name] = args as [string];

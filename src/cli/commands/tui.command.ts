@@ -46,6 +46,6 @@ const show = async (session: Session): Promise<number> => {
 export const registerTui = (host: CommandHost): void => {
   const command = host.program
     .command('tui')
-    .description('watch runs live on the terminal: events, cost, approvals, jobs; cancel and score with a key');
+    .description('watch runs live on the terminal: events, cost, approvals, jobs; keys cancel and score');
   covers(command, 'runs.list', 'runs.tree', 'runs.events').action(host.act(show));
 };

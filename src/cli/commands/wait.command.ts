@@ -75,7 +75,7 @@ const wait = async (session: Session, seconds: number): Promise<void> => {
 export const registerWait = (host: CommandHost): void => {
   host.program
     .command('wait')
-    .description('wait until the service of this configuration, or of --url, takes requests')
-    .option('--timeout <seconds>', 'how long at most', '60')
+    .description('wait until the service of this configuration, or of --url, accepts requests')
+    .option('--timeout <seconds>', 'maximum time to wait', '60')
     .action(host.act((session, { options }) => wait(session, secondsOf(String(options['timeout'])))));
 };

@@ -166,15 +166,18 @@ const listen = async (session: Session, { options }: Invocation): Promise<number
 export const registerWebhooksListen = (webhooks: Command, host: CommandHost): void => {
   const command = webhooks
     .command('listen')
-    .description('receive, verify and print what webhooks send, for as long as the command runs')
-    .option('--events <value>', 'a kind of event; default: all (repeatable)', collect)
+    .description('receive, verify and print webhook deliveries while the command runs')
+    .option('--events <value>', 'kind of event; default: all (repeatable)', collect)
     .option('--port <n>', 'port on 127.0.0.1; default: a free one')
-    .option('--public-url <url>', 'where the service reaches that port; default: http://127.0.0.1 and the port')
+    .option('--public-url <url>', 'URL at which the service reaches that port; default: http://127.0.0.1 and the port')
     .option(
       '--secret-configuration-key <key>',
       'key of the signing secret in the configuration of the service',
       'Service:WebhookSecrets:listen',
     )
-    .option('--secret-file <path>', 'the secret; default: ACP_WEBHOOK_SECRET, else its key in the configuration here');
+    .option(
+      '--secret-file <path>',
+      'file with the secret; default: ACP_WEBHOOK_SECRET, else its key in the local configuration',
+    );
   covers(command, 'webhooks.save', 'webhooks.remove').action(host.act(listen));
 };

@@ -15,9 +15,9 @@ const version = header('Version of the protocol: 1.0, or 0.3 where it is served'
 
 /** Where the service is, for addresses in answers; `Host:A2A:PublicBaseUrl` goes before it. */
 const address = {
-  host: header('Host that the caller has called'),
-  'x-forwarded-host': header('The same as a proxy has it'),
-  'x-forwarded-proto': header('Scheme that the caller has called a proxy with'),
+  host: header('Host that the caller addressed'),
+  'x-forwarded-host': header('Host that the caller addressed, as reported by a proxy'),
+  'x-forwarded-proto': header("Scheme of the caller's request to the proxy"),
 };
 
 export const a2aOperations = defineOperations({
@@ -28,10 +28,10 @@ export const a2aOperations = defineOperations({
     path: '/a2a/{agent}/.well-known/agent-card.json',
     summary: 'Show the card of an agent that other agents may call',
     description:
-      'What the Agent2Agent protocol asks for before a call: name, skill, addresses, versions and credentials, but never instructions, model or tools. With `Host:A2A:PublicCards` no credential is asked for.',
+      'Agent2Agent clients read the card before a call: name, skill, addresses, versions and credentials, but never instructions, model or tools. With `Host:A2A:PublicCards` no credential is needed.',
     headers: Type.Object({
       'a2a-version': version,
-      'if-none-match': header('Tag of the card that the caller has'),
+      'if-none-match': header('ETag of the card that the caller has'),
       ...address,
     }),
     responses: { 200: AgentCard, 304: null },
@@ -45,12 +45,12 @@ export const a2aOperations = defineOperations({
     ownProtocol: true,
     summary: 'Call an agent over the Agent2Agent protocol',
     description:
-      'One request of JSON-RPC 2.0: a message starts a run, which is its task, and a caller sees the tasks that its own credential has made. Errors of the protocol are answered with status 200.',
+      'Takes one JSON-RPC 2.0 request: a message starts a run, which is its task, and a caller sees only the tasks that its own credential created. Protocol errors have status 200.',
     headers: Type.Object({
       'a2a-version': version,
-      'a2a-extensions': header('Extensions of the protocol that the caller asks for'),
-      'x-a2a-extensions': header('The same in version 0.3'),
-      'last-event-id': header('With the extension for positions: the position after which a stream goes on'),
+      'a2a-extensions': header('Protocol extensions that the caller requests'),
+      'x-a2a-extensions': header('The same, for version 0.3'),
+      'last-event-id': header('With the extension for positions: the position after which a stream continues'),
       accept: header('text/event-stream for methods that stream, else application/json'),
       'content-type': header('application/json'),
       ...address,

@@ -179,10 +179,10 @@ export const AgentCard = open(
       extendedAgentCard: Type.Literal(false),
       extensions: Type.Array(open({ uri: Type.String(), description: Type.String(), required: Type.Literal(false) })),
     }),
-    securitySchemes: Type.Record(Type.String(), Scheme, { description: 'In the shape of the version of the card' }),
+    securitySchemes: Type.Record(Type.String(), Scheme, { description: 'Format depends on the version of the card' }),
     securityRequirements: Type.Optional(
       Type.Array(open({ schemes: Type.Record(Type.String(), open({ list: Type.Array(Type.String()) })) }), {
-        description: 'Of a card of version 1.0',
+        description: 'Only in cards of version 1.0',
       }),
     ),
     defaultInputModes: modes,
@@ -190,9 +190,7 @@ export const AgentCard = open(
     skills: Type.Array(Skill),
     documentationUrl: text(),
     iconUrl: text(),
-    url: Type.Optional(
-      Type.String({ description: 'Of a card of version 0.3, as are the four properties that follow' }),
-    ),
+    url: Type.Optional(Type.String({ description: 'Only in cards of version 0.3, like the next four properties' })),
     preferredTransport: Type.Optional(Type.Literal('JSONRPC')),
     protocolVersion: Type.Optional(Type.Literal('0.3.0')),
     security: Type.Optional(Type.Array(Type.Record(Type.String(), Type.Array(Type.String())))),

@@ -29,7 +29,7 @@ export const compactionSettings = <B extends TSchema>(word: WordSchema, binding:
     minimumPreservedTurns: count('At least 1; default 2'),
     minimumPreservedGroups: count('At least 1; default 4'),
     maxContextWindowTokens: count(),
-    maxOutputTokens: count("At least 1; default the binding's, else 4096"),
+    maxOutputTokens: count('At least 1; default: that of the binding, else 4096'),
     summarizationPrompt: text('At most 16384 bytes'),
     summarizationModel: Type.Optional(nullable(binding)),
   });
@@ -47,16 +47,16 @@ const LoopCriterion = Type.Object({
     description:
       'completionMarker, todoCompletion, aiJudge, backgroundTaskCompletion or a kind that a module registers',
   }),
-  marker: text('completionMarker: what the answer has to contain, at most 256 characters'),
+  marker: text('completionMarker: text that the response must contain, at most 256 characters'),
   judgeCriteria: Type.Optional(Type.Array(Type.String(), { maxItems: mostListed, description: 'aiJudge: 1 to 20' })),
   judgeInstructions: text('aiJudge: at most 16384 bytes'),
   modes: Type.Optional(
-    Type.Array(Type.String(), { maxItems: mostListed, description: 'todoCompletion: counts in these modes only' }),
+    Type.Array(Type.String(), { maxItems: mostListed, description: 'todoCompletion: applies in these modes only' }),
   ),
 });
 
 const LoopSettings = Type.Object({
-  criteria: Type.Array(LoopCriterion, { maxItems: mostListed, description: '1 to 10, asked in order' }),
+  criteria: Type.Array(LoopCriterion, { maxItems: mostListed, description: '1 to 10, checked in order' }),
   maxIterations: count('1..100, default 10'),
   freshContextPerIteration: flag(),
 });
@@ -65,7 +65,7 @@ export const HarnessSettings = Type.Object({
   maxContextWindowTokens: count(),
   maxOutputTokens: count(),
   maximumIterationsPerRequest: count('1..1000, default `Tools:MaxIterations`'),
-  harnessInstructions: text('At most 65536 bytes; default a description of what the harness gives'),
+  harnessInstructions: text('At most 65536 bytes; default: a description of the features of the harness'),
   disableCompaction: flag(),
   disableTodo: flag(),
   disableFileMemory: flag(),

@@ -23,7 +23,7 @@ export const agentOperations = defineOperations({
     path: '/api/agents',
     summary: 'List the agents of every source, by name',
     description:
-      'Agents of the host, of modules and of the store are in one list; where two have a name, the one of the host or module counts. Definitions are left out: ask for one agent to see it.',
+      'One list covers agents of the host, of modules and of the store; if two share a name, the agent of the host or module takes precedence. Definitions are omitted; get a single agent to read its definition.',
     responses: { 200: Type.Array(AgentDescriptor) },
     errors: [],
     cli: { columns: ['name', 'origin', 'version', 'model.provider', 'model.model', 'updatedAt'] },
@@ -34,7 +34,7 @@ export const agentOperations = defineOperations({
     path: '/api/agents',
     summary: 'Create an agent as version 1',
     description:
-      'The definition is checked as a whole first, and any finding of severity Error refuses it with one entry per field. A name that a stored agent or one of the host has is refused.',
+      'The complete definition is validated first; any finding of severity Error rejects it, with one entry per field. A name that a stored agent or an agent of the host already has is rejected.',
     body: AgentDefinitionRequest,
     responses: { 201: AgentDefinition },
     errors: ['definition-invalid', 'agent-name-taken'],
@@ -46,7 +46,7 @@ export const agentOperations = defineOperations({
     path: '/api/agents/{name}',
     summary: 'Show one agent',
     description:
-      'A stored agent comes with its current definition. One that is defined in code has `definition` null: it can be run, but not changed here.',
+      'A stored agent includes its current definition. For an agent defined in code `definition` is null: it can be run, but not changed over the API.',
     params: AgentName,
     responses: { 200: AgentDetailResponse },
     errors: ['agent-not-found'],
@@ -57,7 +57,7 @@ export const agentOperations = defineOperations({
     path: '/api/agents/{name}',
     summary: 'Append a version to a stored agent',
     description:
-      'The body replaces the whole definition, so a field that is left out goes back to its default. With `expectedVersion` the save is refused when somebody else has saved meanwhile.',
+      'The body replaces the complete definition, so an omitted field returns to its default. With `expectedVersion` the save is rejected if another version is current.',
     params: AgentName,
     body: AgentDefinitionRequest,
     responses: { 200: AgentDefinition },
@@ -70,7 +70,7 @@ export const agentOperations = defineOperations({
     path: '/api/agents/{name}',
     summary: 'Delete a stored agent with all its versions',
     description:
-      'No version can be read or rolled back to afterwards. Runs, sessions and audit entries of the agent stay.',
+      'Its versions can no longer be read or restored. Runs, sessions and audit entries of the agent remain.',
     params: AgentName,
     responses: { 204: null },
     errors: ['agent-not-found', 'agent-code-defined'],
@@ -86,7 +86,7 @@ export const agentOperations = defineOperations({
     path: '/api/agents/validate',
     summary: 'Compile a definition without saving it and report every finding',
     description:
-      'Nothing is saved and no model is called. A definition with errors is a normal answer with `valid` false; only a body that is no definition at all is refused.',
+      'Nothing is saved and no model is called. A definition with errors gets a normal response with `valid` false; only a body that is not a definition is rejected.',
     body: AgentDefinitionRequest,
     responses: { 200: AgentValidationReport },
     errors: [],
@@ -98,7 +98,7 @@ export const agentOperations = defineOperations({
     path: '/api/agents/{name}/versions',
     summary: 'List the versions of a stored agent, newest first',
     description:
-      'Every version holds the definition as it was saved, who saved it and, after a rollback, which version it came from.',
+      'Each version holds the definition as saved, its author and, after a rollback, the version that was restored.',
     params: AgentName,
     responses: { 200: Type.Array(AgentDefinition) },
     errors: ['agent-not-found'],
@@ -110,7 +110,7 @@ export const agentOperations = defineOperations({
     path: '/api/agents/{name}/rollback',
     summary: 'Append the content of an earlier version as a new one',
     description:
-      'History is not rewritten: the restored content becomes the newest version, and can be rolled back itself. It is not checked again, so a reference that has gone since then is found by the next run.',
+      'History is not rewritten: the restored content becomes the newest version, which can be rolled back in turn. The content is not validated again, so only the next run reports a reference that no longer exists.',
     params: AgentName,
     body: AgentRollbackRequest,
     responses: { 200: AgentDefinition },
@@ -121,8 +121,8 @@ export const agentOperations = defineOperations({
     ...read,
     method: 'GET',
     path: '/api/agents/{name}/versions/{a}/diff/{b}',
-    summary: 'Two versions of a stored agent, verbatim',
-    description: 'Both definitions are answered as they were saved; comparing them is left to the reader.',
+    summary: 'Get two versions of a stored agent, verbatim',
+    description: 'The response holds both definitions as saved; the client compares them.',
     params: Type.Object({ name: Type.String(), a: Int32(), b: Int32() }),
     responses: { 200: AgentVersionDiffResponse },
     errors: ['agent-not-found', 'version-not-found'],
@@ -137,7 +137,7 @@ export const agentOperations = defineOperations({
     path: '/api/agents/{name}/estimate',
     summary: 'Estimate the prompt of a run against the context window',
     description:
-      "Instructions, tools, the session's history, attachments and the message are counted as the next run would send them. No model is called, and nothing is stored.",
+      'Counts instructions, tools, session history, attachments and the message as the next run would send them. No model is called, and nothing is stored.',
     params: AgentName,
     body: AgentRunRequest,
     nullIsAbsent: true,

@@ -43,7 +43,7 @@ const modelBinding = (word: WordSchema, reference: typeof OpenModelReference) =>
     responseCache: Type.Optional(
       nullable(
         Type.Object({
-          enabled: Type.Boolean({ description: 'Equal model calls are answered from the store' }),
+          enabled: Type.Boolean({ description: 'Identical model calls get their response from the store' }),
           lifetimeMs: Type.Optional(Type.Integer({ default: defaultCacheLifetimeMs, description: '1000..86400000' })),
         }),
       ),
@@ -85,14 +85,14 @@ const remoteAgent = (word: WordSchema) =>
     cardUrl: Type.String({ description: 'Address of its card (A2A)' }),
     description: Type.Optional(
       nullable(
-        Type.String({ description: 'What models are told of it, at most 2000 characters. Nothing of its card is' }),
+        Type.String({ description: 'Description for models, at most 2000 characters. Models see nothing of the card' }),
       ),
     ),
     authorizationConfigurationKey: Type.Optional(
       nullable(
         Type.String({
           description:
-            'Key below `Mcp:AllowedConfigurationPrefix` with the whole Authorization header. It is sent once somebody has approved the card',
+            'Key below `Mcp:AllowedConfigurationPrefix` that holds the complete Authorization header. The header is sent only after the card is approved',
         }),
       ),
     ),
@@ -109,7 +109,7 @@ const toolDiscovery = Type.Unsafe<(typeof toolDiscoveries)[number]>({
   type: 'string',
   default: 'all',
   examples: toolDiscoveries,
-  description: 'all: the model gets all of `toolNames` with every call; search: it looks for them',
+  description: 'all: the model gets all of `toolNames` with every call; search: the model searches for tools',
 });
 
 /** Body of create, update and validate. Unknown members are findings of the agent rules, never dropped. */
@@ -118,7 +118,7 @@ export const AgentDefinitionRequest = Type.Object(
     name: Type.String({ description: 'Immutable; `[A-Za-z0-9][A-Za-z0-9._-]{0,127}`' }),
     model: ModelBindingRequest,
     expectedVersion: Type.Optional(
-      nullable(Int32({ description: 'Update only: refused with 409 when it is not the current version' })),
+      nullable(Int32({ description: 'Update only: 409 if it is not the current version' })),
     ),
     displayName: text(),
     description: text(),
@@ -133,7 +133,7 @@ export const AgentDefinitionRequest = Type.Object(
     remoteAgents: Type.Optional(
       Type.Array(RemoteAgentRequest, {
         maxItems: mostListed,
-        description: 'Agents of other systems that it calls, at most 16',
+        description: 'Agents of other systems that the agent can call, at most 16',
       }),
     ),
     subAgents: Type.Optional(nullable(SubAgentSettings)),

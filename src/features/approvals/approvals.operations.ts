@@ -19,7 +19,7 @@ export const approvalOperations = defineOperations({
     path: '/api/approvals/pending',
     summary: 'List the tool calls that wait for a decision, newest first',
     description:
-      'Every call that waits is listed, whatever started its run; with `inBand` the next run of its session may decide it as well. What is decided here is the call with the arguments that the entry shows.',
+      'The list includes runs of every origin; with `inBand` the next run of the session may decide the call as well. A decision applies to the call with the arguments that the entry shows.',
     query: Type.Object({ agentName: Type.Optional(Type.String()), ...pagingQuery }),
     responses: { 200: Type.Array(PendingApproval) },
     errors: ['run-not-allowed'],
@@ -28,8 +28,8 @@ export const approvalOperations = defineOperations({
   get: {
     ...read,
     path: '/api/approvals/{id}',
-    summary: 'Show one approval, in every state',
-    description: 'A decided approval tells who decided it, when and why, and which run goes on with it.',
+    summary: 'Show one approval in any state',
+    description: 'A decided approval shows who decided it, when and why, and the run that continues with the decision.',
     params: Type.Object({ id: Uuid }),
     responses: { 200: PendingApproval },
     errors: ['not-found'],
@@ -43,7 +43,7 @@ export const approvalOperations = defineOperations({
     path: '/api/approvals/{id}/decide',
     summary: 'Approve or reject a waiting tool call',
     description:
-      'The first decision counts, whether it comes here or with the next run of the session. When the last open call of the run is decided, a further run goes on with all of them, and the answer names it.',
+      'The first decision counts, made by this operation or by the next run of the session. When the last open call of the run is decided, another run continues with all decisions; the response names it.',
     params: Type.Object({ id: Uuid }),
     body: ApprovalDecisionRequest,
     responses: { 200: PendingApproval },
@@ -69,7 +69,7 @@ export const approvalRuleOperations = defineOperations({
     path: '/api/approvals/rules',
     summary: 'List the standing rules that approve calls in advance, newest first',
     description:
-      'A rule approves calls of one tool by one agent, of every call or of those whose arguments fit its conditions.',
+      'A rule approves calls of one tool by one agent or all agents: every call, or those whose arguments match its conditions.',
     query: Type.Object({
       agentName: Type.Optional(Type.String({ description: 'Empty: the rules for all agents' })),
       toolName: Type.Optional(Type.String()),
@@ -87,7 +87,7 @@ export const approvalRuleOperations = defineOperations({
     path: '/api/approvals/rules',
     summary: 'Approve calls of a tool in advance',
     description:
-      'From then on matching calls run without being asked about, and the log of the run says which rule approved them. A rule can be bound to arguments.',
+      'Matching calls then execute without a decision, and the log of the run names the rule that approved them. A rule can be limited to certain arguments.',
     query: DryRunQuery,
     body: ToolApprovalRuleRequest,
     responses: { 201: ToolApprovalRule, 200: ToolApprovalRule },
@@ -100,7 +100,8 @@ export const approvalRuleOperations = defineOperations({
     method: 'DELETE',
     path: '/api/approvals/rules/{ruleId}',
     summary: 'Remove a standing rule',
-    description: 'Calls that the rule has approved already are not taken back; the next one is asked about again.',
+    description:
+      'Calls that the rule already approved are not affected; the next matching call needs a decision again.',
     params: Type.Object({ ruleId: Uuid }),
     responses: { 204: null },
     errors: ['not-found', 'audit-unavailable'],

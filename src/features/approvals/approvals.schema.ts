@@ -6,19 +6,20 @@ export const approvalStatuses = ['Pending', 'Approved', 'Rejected', 'Expired'] a
 export type ApprovalStatus = (typeof approvalStatuses)[number];
 
 const undecrypted =
-  'In a list null, too, where it cannot be decrypted; the approval by itself is 500 decryption-failed';
-const absent = `Null where tool payloads are not recorded. ${undecrypted}`;
+  'Also null in a list if it cannot be decrypted; a request for that approval gets 500 decryption-failed';
+const absent = `Null if tool payloads are not recorded. ${undecrypted}`;
 
 export const PendingApproval = Type.Object(
   {
     id: Uuid,
     tenantId: Type.String(),
-    runId: Type.Unsafe<string>({ ...Uuid, description: 'Run that closed as AwaitingApproval' }),
+    runId: Type.Unsafe<string>({ ...Uuid, description: 'Run that ended as AwaitingApproval' }),
     agentName: Type.String(),
     sessionId: Type.String(),
     requestId: Type.String({ description: "Id of the request in the run's events" }),
     inBand: Type.Boolean({
-      description: "The run's own answer carries the request too: the session's next run may decide it as well",
+      description:
+        'The response of the run contains the request as well: the next run of the session may also decide it',
     }),
     toolCallId: Type.String(),
     toolName: Type.String(),
@@ -43,7 +44,7 @@ export const ApprovalDecisionRequest = closed(
   {
     approved: Type.Boolean(),
     reason: Type.Optional(
-      nullable(Type.String({ maxLength: 2000, description: 'Given to the model with a rejection' })),
+      nullable(Type.String({ maxLength: 2000, description: 'Sent to the model with a rejection' })),
     ),
   },
   { title: 'ApprovalDecisionRequest' },
@@ -63,7 +64,11 @@ export type ConditionOperator = (typeof conditionOperators)[number];
 
 export const ToolArgumentCondition = closed(
   {
-    path: Type.String({ minLength: 1, maxLength: 256, description: 'Dotted names, such as customer.tier; 1 to 8' }),
+    path: Type.String({
+      minLength: 1,
+      maxLength: 256,
+      description: '1 to 8 property names, joined by dots, such as customer.tier',
+    }),
     operator: oneOf(conditionOperators),
     value: Type.Unsafe<Json>({ description: 'A string, number or boolean; for In and NotIn a list of 1 to 100' }),
   },
@@ -76,7 +81,10 @@ export const ToolApprovalRuleRequest = closed(
     agentName: Type.Optional(nullable(Type.String({ maxLength: 128, description: 'Empty or null: all agents' }))),
     toolName: Type.String({ minLength: 1, maxLength: 256 }),
     argumentConditions: Type.Optional(
-      Type.Array(ToolArgumentCondition, { maxItems: 16, description: 'All must hold; none: every call' }),
+      Type.Array(ToolArgumentCondition, {
+        maxItems: 16,
+        description: 'Conditions that must all hold; none: every call',
+      }),
     ),
     labels: Type.Optional(Labels),
   },

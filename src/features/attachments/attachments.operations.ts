@@ -13,11 +13,11 @@ export const attachmentOperations = defineOperations({
     ...write,
     method: 'POST',
     path: '/api/attachments',
-    summary: 'Upload a file that runs can name',
+    summary: 'Upload a file that runs can reference',
     description:
-      'The type is told from the bytes of the file, never from what the sender claims. With `sessionId` the file belongs to that session and goes with it.',
+      'The media type is detected from the bytes of the file; the type that the sender claims is ignored. With `sessionId` the file belongs to that session and is deleted with it.',
     query: Type.Object({ sessionId: Type.Optional(SessionId) }),
-    upload: { part: 'file', description: 'Its type is found in its bytes, whatever the part says' },
+    upload: { part: 'file', description: 'The media type is detected from the bytes; the type of the part is ignored' },
     responses: { 201: AttachmentDescriptor },
     errors: [
       'file-required',
@@ -33,7 +33,7 @@ export const attachmentOperations = defineOperations({
     ...read,
     path: '/api/attachments',
     summary: 'List attachments, newest first',
-    description: 'Entries describe the files; the bytes are a call of their own.',
+    description: 'Entries describe the files; another operation downloads the bytes.',
     query: Type.Object({ sessionId: Type.Optional(SessionId), ...pagingQuery }),
     responses: { 200: Type.Array(AttachmentDescriptor) },
     errors: ['run-not-allowed'],
@@ -44,7 +44,7 @@ export const attachmentOperations = defineOperations({
     path: '/api/attachments/{id}',
     summary: 'Download the bytes of an attachment',
     description:
-      'The answer is always a download, never shown by a browser as a page of the service. A request with the ETag of an earlier answer is spared the transfer.',
+      'The response is always a download, which a browser never displays as a page of the service. A request with the ETag of an earlier response gets 304 without the bytes.',
     params: AttachmentId,
     headers: Type.Object({
       'if-none-match': Type.Optional(nullable(Type.String({ description: 'ETag of the bytes that the caller has' }))),
@@ -59,7 +59,7 @@ export const attachmentOperations = defineOperations({
     method: 'DELETE',
     path: '/api/attachments/{id}',
     summary: 'Delete an attachment and its bytes',
-    description: 'Runs and sessions that named the file keep its id and find nothing under it any more.',
+    description: 'Runs and sessions that reference the file keep its id, which then resolves to nothing.',
     params: AttachmentId,
     responses: { 204: null },
     errors: ['not-found'],

@@ -6,14 +6,14 @@ export const AttachmentDescriptor = Type.Object(
     id: Uuid,
     tenantId: Type.String(),
     sessionId: nullable(Type.String()),
-    runId: nullable(Uuid, { description: 'The run whose tool made it; null for an upload' }),
+    runId: nullable(Uuid, { description: 'Run whose tool created the file; null for an upload' }),
     fileName: Type.String({ minLength: 1, maxLength: 255 }),
-    mediaType: Type.String({ description: 'As found in the bytes' }),
+    mediaType: Type.String({ description: 'Media type detected from the bytes' }),
     byteSize: Type.Integer({ minimum: 1 }),
     sha256: Type.String({ pattern: '^[0-9a-f]{64}$' }),
     createdBy: nullable(Type.String()),
     createdAt: Time,
   },
-  { title: 'AttachmentDescriptor', description: 'An uploaded or tool-made file, without its bytes' },
+  { title: 'AttachmentDescriptor', description: 'A file that was uploaded or created by a tool, without its bytes' },
 );
 export type AttachmentDescriptor = Static<typeof AttachmentDescriptor>;

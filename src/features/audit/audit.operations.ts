@@ -14,14 +14,14 @@ export const auditOperations = defineOperations({
     path: '/api/audit',
     summary: 'List entries of the audit trail, newest first',
     description:
-      'Every change of what governs the service is an entry with actor, action, entity and both states. `beforeId` gives the next page.',
+      'Each change to an object that governs the service is an entry with actor, action, entity, and the states before and after. `beforeId` gives the next page.',
     query: Type.Object({
-      actor: Type.Optional(Type.String({ description: 'Exactly this one' })),
-      action: Type.Optional(Type.String({ description: 'Exactly this one' })),
-      entity: Type.Optional(Type.String({ description: 'Exactly this one, `<type>:<id>`' })),
+      actor: Type.Optional(Type.String({ description: 'Exact match' })),
+      action: Type.Optional(Type.String({ description: 'Exact match' })),
+      entity: Type.Optional(Type.String({ description: 'Exact match, `<type>:<id>`' })),
       ...range,
       beforeId: Type.Optional(
-        Type.String({ format: 'uuid', description: 'Continues a list: entries older than this' }),
+        Type.String({ format: 'uuid', description: 'Continues a list: only entries older than this one' }),
       ),
       limit,
     }),
@@ -34,8 +34,8 @@ export const auditOperations = defineOperations({
     path: '/api/audit/{entity}',
     summary: 'List the entries of one entity, newest first',
     description:
-      'The entity is written as in the entries, such as `agent:support` or `quota:…`. Entries of what has been deleted are found, too.',
-    params: Type.Object({ entity: Type.String({ description: 'The whole key, `<type>:<id>`', pattern: ':' }) }),
+      'The entity is written as in the entries, such as `agent:support` or `quota:…`. Entries of deleted entities are included.',
+    params: Type.Object({ entity: Type.String({ description: 'Complete key, `<type>:<id>`', pattern: ':' }) }),
     query: Type.Object({ limit }),
     responses: { 200: Type.Array(AuditRecord) },
     errors: [],
@@ -44,9 +44,9 @@ export const auditOperations = defineOperations({
   verify: {
     ...read,
     path: '/api/audit/verify',
-    summary: 'Check the chain of the audit trail, or a part of it',
+    summary: 'Verify the chain of the audit trail, or a part of it',
     description:
-      'Each entry holds the hash of the one before it, so that a changed or missing one shows. The answer names the first place where the chain breaks.',
+      'Each entry holds the hash of the previous one, which reveals changed and missing entries. The response names the first entry at which the chain breaks.',
     query: Type.Object(range),
     responses: { 200: AuditChainVerification },
     errors: [],
@@ -55,9 +55,9 @@ export const auditOperations = defineOperations({
   export: {
     ...read,
     path: '/api/audit/export',
-    summary: 'Export the audit trail, or a part of it, as a signed file that is checked without the service',
+    summary: 'Export the audit trail, or a part of it, as a signed file that can be verified without the service',
     description:
-      'The file has a line per entry, the chain of hashes and a signature over it; `acp audit verify FILE` checks it anywhere. It is written while it is read.',
+      'The file has one entry per line, the chain of hashes and a signature over it; `acp audit verify FILE` verifies it on any machine. The response is streamed.',
     query: Type.Object(range),
     download: 'JSON Lines: a header, the entries oldest first, and an end with an Ed25519 signature',
     responses: {},

@@ -7,13 +7,13 @@ export const AuditRecord = Type.Object(
   {
     id: Uuid,
     tenantId: Type.String(),
-    actor: nullable(Type.String(), { description: 'Null: nobody in particular' }),
+    actor: nullable(Type.String(), { description: 'Null: no particular person or program' }),
     action: Type.String({ description: 'Such as `agent.update`' }),
     entity: Type.String({ description: '`<type>:<id>`' }),
     before: nullable(Type.String({ description: 'JSON text, secrets masked; null: it did not exist' })),
-    after: nullable(Type.String({ description: 'JSON text, secrets masked; null: it is gone' })),
+    after: nullable(Type.String({ description: 'JSON text, secrets masked; null: it no longer exists' })),
     createdAt: Time,
-    previousHash: nullable(Hash, { description: 'Hash of the entry before; null: the first of the tenant' }),
+    previousHash: nullable(Hash, { description: 'Hash of the previous entry; null: the first entry of the tenant' }),
     hash: Hash,
   },
   { title: 'AuditEntry' },
@@ -26,9 +26,12 @@ export type ChainStatus = (typeof chainStatuses)[number];
 export const AuditChainVerification = Type.Object(
   {
     status: oneOf(chainStatuses, {
-      description: 'Broken: an entry does not have its hash; Gap: entries are missing or in the wrong place',
+      description: 'Broken: the hash of an entry does not match; Gap: entries are missing or out of order',
     }),
-    entriesChecked: Type.Integer({ minimum: 0, description: 'Up to and with the one where the fault shows' }),
+    entriesChecked: Type.Integer({
+      minimum: 0,
+      description: 'Number of entries up to and including the one with the fault',
+    }),
     firstFailingEntryId: nullable(Uuid, { description: 'Null when Valid, and when no entry is left' }),
   },
   { title: 'AuditChainVerification' },

@@ -4,7 +4,7 @@ import { DataSubjectErasureResult } from './data-subjects.schema.ts';
 
 const shared = { tag: 'Data subjects', role: 'Admin', scope: 'PlatformAdmin' } as const;
 const subject = Type.Object({
-  id: Type.String({ minLength: 1, maxLength: 256, description: 'Whatever names a person to the host' }),
+  id: Type.String({ minLength: 1, maxLength: 256, description: 'Any name or id by which the host knows the person' }),
 });
 
 export const dataSubjectOperations = defineOperations({
@@ -12,9 +12,9 @@ export const dataSubjectOperations = defineOperations({
     ...shared,
     method: 'GET',
     path: '/api/data-subjects/{id}/export',
-    summary: 'Export everything that is stored of one person',
+    summary: 'Export all stored data of one person',
     description:
-      'A module of the host says what belongs to the person. The answer is written while it is read, and the export is an entry of the audit trail.',
+      'A module of the host determines the data that belong to the person. The response is streamed, and the audit trail records the export.',
     params: subject,
     download: 'One JSON document with a list for each kind of data; attachments without their bytes',
     responses: {},
@@ -26,9 +26,9 @@ export const dataSubjectOperations = defineOperations({
     ...shared,
     method: 'DELETE',
     path: '/api/data-subjects/{id}',
-    summary: 'Count everything that is stored of one person, or delete it',
+    summary: 'Count or delete all stored data of one person',
     description:
-      'By default it only counts; `dryRun=false` deletes everything in one transaction. While a run of the person is in progress, the deletion is refused.',
+      'By default it only counts; `dryRun=false` deletes everything in one transaction. While a run of the person is in progress, the deletion is rejected.',
     params: subject,
     query: Type.Object({
       dryRun: Type.Optional(Type.Boolean({ description: 'Default true: only counts; false deletes' })),

@@ -7,11 +7,13 @@ const target = {
   scope: oneOf(stopScopes, { description: 'All: every agent of every tenant' }),
   tenantId: Type.Optional(
     nullable(Type.String({ pattern: tenantPattern }), {
-      description: 'Whose agents; default: the tenant of the caller. Not with scope All',
+      description: 'Tenant of the agents; default: the tenant of the caller. Not with scope All',
     }),
   ),
   agentName: Type.Optional(
-    nullable(Type.String({ pattern: runAgentPattern }), { description: 'With scope Agent, and only with it' }),
+    nullable(Type.String({ pattern: runAgentPattern }), {
+      description: 'Required with scope Agent, and allowed only with it',
+    }),
   ),
 };
 
@@ -22,7 +24,9 @@ export const EmergencyStopRequest = closed(
   {
     ...target,
     reason: Type.Optional(
-      nullable(Type.String({ minLength: 1, maxLength: 1024 }), { description: 'Kept with the stop and audited' }),
+      nullable(Type.String({ minLength: 1, maxLength: 1024 }), {
+        description: 'Stored with the stop and in the audit trail',
+      }),
     ),
   },
   { title: 'EmergencyStopRequest' },
@@ -35,7 +39,7 @@ export const EmergencyStop = Type.Object(
     scope: oneOf(stopScopes),
     tenantId: nullable(Type.String(), { description: 'Null: every tenant' }),
     agentName: nullable(Type.String(), { description: 'Null: every agent' }),
-    requestedByTenant: Type.String({ description: 'The tenant of the caller who stopped' }),
+    requestedByTenant: Type.String({ description: 'Tenant of the caller who requested the stop' }),
     reason: nullable(Type.String()),
     stoppedBy: nullable(Type.String()),
     stoppedAt: Time,
@@ -50,10 +54,10 @@ const EmergencyEffect = Type.Object(
   {
     toolCallId: Type.String(),
     toolName: Type.String(),
-    effect: Type.String({ description: '`Write`, `Destructive` or `External`; calls that only read are left out' }),
+    effect: Type.String({ description: '`Write`, `Destructive` or `External`; read-only calls are omitted' }),
     state: oneOf(['Landed', 'Failed', 'Unknown'], {
       description:
-        'Landed: the tool had answered. Failed: it had answered with an error. Unknown: it was under way, or had not answered in time; nobody can tell from here. Calls that were refused before the tool was called (arguments, permission, approval) are left out',
+        'Landed: the tool had returned a result. Failed: the tool had returned an error. Unknown: the call was in progress or had timed out, so its effect is unknown. Calls that were rejected before the tool was called (arguments, permission, approval) are omitted',
     }),
     calledAt: Time,
   },
@@ -68,7 +72,7 @@ const StoppedRun = Type.Object(
     tenantId: Type.String(),
     agentName: Type.String(),
     sessionId: nullable(Type.String()),
-    ended: Type.Boolean({ description: 'False: it was told to stop and had not ended when this was answered' }),
+    ended: Type.Boolean({ description: 'False: the run was signaled to stop and had not ended before this response' }),
     effects: Type.Array(EmergencyEffect),
   },
   { title: 'StoppedRun' },
@@ -83,9 +87,11 @@ const HeldRun = Type.Object(
 export const EmergencyStopResult = Type.Object(
   {
     stop: EmergencyStop,
-    runs: Type.Array(StoppedRun, { description: 'What was in flight on this instance, children with their callers' }),
+    runs: Type.Array(StoppedRun, {
+      description: 'Runs that were in progress on this instance, child runs with their callers',
+    }),
     heldCount: Type.Integer({ minimum: 0, description: 'Queued runs that wait for the end of the stop' }),
-    held: Type.Array(HeldRun, { description: 'The oldest of them, at most 1000' }),
+    held: Type.Array(HeldRun, { description: 'The oldest of these runs, at most 1000' }),
   },
   { title: 'EmergencyStopResult' },
 );
@@ -94,7 +100,7 @@ export type EmergencyStopResult = Static<typeof EmergencyStopResult>;
 export const EmergencyResumeResult = Type.Object(
   {
     resumed: Type.Array(EmergencyStop),
-    inForce: Type.Array(EmergencyStop, { description: 'Stops that still cover what was named' }),
+    inForce: Type.Array(EmergencyStop, { description: 'Stops that still cover the requested scope' }),
   },
   { title: 'EmergencyResumeResult' },
 );

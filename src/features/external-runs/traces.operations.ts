@@ -11,9 +11,9 @@ export const traceOperations = defineOperations({
     envelope: 'Otlp',
     method: 'POST',
     path: '/v1/traces',
-    summary: 'Record runs of agents that another program executes, by their OpenTelemetry spans',
+    summary: 'Record runs of agents that another program executes, from their OpenTelemetry spans',
     description:
-      'OTLP/HTTP: an ExportTraceServiceRequest as Protocol Buffers or JSON, also compressed with gzip; errors are a `google.rpc.Status` in the same encoding. Spans that follow the conventions for generative AI become runs of the kind `External`, which can be neither canceled nor replayed; others are the trace around them.',
+      'OTLP/HTTP: an ExportTraceServiceRequest as Protocol Buffers or JSON, optionally compressed with gzip; errors are a `google.rpc.Status` in the same encoding. Spans that follow the conventions for generative AI become runs of kind `External`, which cannot be canceled or replayed; other spans form the trace around them.',
     headers: Type.Object({
       'content-type': Type.Optional(Type.String({ description: '`application/x-protobuf` or `application/json`' })),
       'content-encoding': Type.Optional(Type.String({ description: '`gzip` or `identity`' })),

@@ -4,7 +4,7 @@ import Type from 'typebox';
 export const ExportTraceServiceResponse = Type.Object({
   partialSuccess: Type.Optional(
     Type.Object({
-      rejectedSpans: Type.String({ description: 'How many spans were not taken, as text' }),
+      rejectedSpans: Type.String({ description: 'Number of rejected spans, as text' }),
       errorMessage: Type.String(),
     }),
   ),

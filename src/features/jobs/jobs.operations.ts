@@ -10,8 +10,7 @@ export const jobOperations = defineOperations({
     ...read,
     path: '/api/jobs',
     summary: 'List jobs, newest first',
-    description:
-      'Jobs are the units of work of the queue: queued runs, sweeps and what else is done in the background.',
+    description: 'Jobs are the work items of the queue: queued runs, sweeps and other background work.',
     query: Type.Object({
       handlerKey: Type.Optional(Type.String()),
       status: Type.Optional(oneOf(jobStatuses)),
@@ -20,7 +19,7 @@ export const jobOperations = defineOperations({
       background: Type.Optional(
         Type.Boolean({
           description:
-            'Also jobs that the service queues for itself: webhook deliveries, online evaluation and cancellations at remote agents; always with handlerKey',
+            'Includes jobs that the service queues for itself: webhook deliveries, online evaluation and cancellations at remote agents; always included with handlerKey',
           default: true,
         }),
       ),
@@ -48,12 +47,12 @@ export const jobOperations = defineOperations({
     path: '/api/jobs/{id}',
     summary: 'Show a job with its items',
     description:
-      'The answer tells how often the job was tried and how it ended, and lists the items of a job that has several. A job that is looked at again and again is asked for without them.',
+      'The response shows the attempts and the outcome, and the items of a job that has several. To poll a job, omit the items.',
     params: Type.Object({ id: Uuid }),
     query: Type.Object({
       items: Type.Optional(
         oneOf(shownItems, {
-          description: 'Default All; with Failed and None the payload, which items are made of, is left out, too: null',
+          description: 'Default All; with Failed or None the payload, from which items are created, is also null',
         }),
       ),
     }),
@@ -67,8 +66,8 @@ export const jobOperations = defineOperations({
     scope: 'RunsWrite',
     method: 'POST',
     path: '/api/jobs/{id}/cancel',
-    summary: 'Cancel a job; one that a worker has is asked to stop',
-    description: 'A job that waits is canceled at once. One that is finished is refused.',
+    summary: 'Cancel a job; a job that a worker executes is signaled to stop',
+    description: 'A waiting job is canceled at once. A finished job is rejected.',
     params: Type.Object({ id: Uuid }),
     responses: { 204: null },
     errors: ['not-found', 'job-not-cancelable'],

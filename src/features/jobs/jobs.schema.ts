@@ -3,7 +3,7 @@ import { Int32, JsonValue, nullable, oneOf, Time, Uuid } from '../../contract/sc
 
 export const jobStatuses = ['Pending', 'Leased', 'Running', 'Completed', 'Failed', 'Canceled'] as const;
 
-const hidden = 'Null for the jobs of queued runs: they hold messages';
+const hidden = 'Null for the jobs of queued runs, because it holds messages';
 
 const counter = (description?: string) =>
   Int32({ minimum: 0, default: 0, ...(description === undefined ? {} : { description }) });
@@ -18,14 +18,14 @@ export const JobRecord = Type.Object(
     targetName: Type.String(),
     status: oneOf(jobStatuses),
     payload: nullable(JsonValue, {
-      description: `${hidden}. In a list null, too, where it cannot be decrypted; the job by itself is 500 decryption-failed`,
+      description: `${hidden}. Also null in a list if it cannot be decrypted; a request for that job gets 500 decryption-failed`,
     }),
     totalItems: counter(),
-    doneItems: counter('Completed ones only'),
+    doneItems: counter('Completed items only'),
     failedItems: counter(),
     attempt: counter('Leases so far'),
     maxAttempts: Int32({
-      description: 'One more for each attempt whose start the store may have taken while it was away',
+      description: 'Increases by one for each attempt whose start the store may have recorded while it was unavailable',
     }),
     leaseOwner: nullable(Type.String()),
     leaseUntil: nullable(Time),
@@ -34,7 +34,7 @@ export const JobRecord = Type.Object(
     completedAt: nullable(Time),
     errorCode: nullable(Type.String(), {
       description:
-        'Why the job failed. Of a Pending one, why it waits: store-unavailable, flow-throttled, flow-debounced, flow-concurrency. Of a Canceled one, why it was dropped: flow-rate-limited, flow-skipped, flow-replaced',
+        'Reason for the failure. For a Pending job, reason for the wait: store-unavailable, flow-throttled, flow-debounced, flow-concurrency. For a Canceled job, reason for dropping it: flow-rate-limited, flow-skipped, flow-replaced',
     }),
     errorMessage: nullable(Type.String()),
     createdAt: Time,

@@ -12,7 +12,7 @@ export const judgeOperations = defineOperations({
     path: '/api/runs/{runId}/judge',
     summary: 'Have every judge score a completed run now; scoring it again replaces their scores',
     description:
-      'Judges come from modules of the host. One that fails is an entry of the answer with the reason, and does not keep the others from scoring.',
+      'Judges come from modules of the host. A judge that fails is an entry of the response with its reason, and the other judges still score.',
     params: Type.Object({ runId: Uuid }),
     responses: { 200: JudgeRunResponse },
     errors: ['run-not-found', 'draining', 'emergency-stopped'],

@@ -6,9 +6,9 @@ export const JudgeFailure = Type.Object(
     judgeName: Type.String(),
     errorType: Type.String({
       description:
-        '`judge-timeout`, `judge-score-out-of-range`, `judge-answer-invalid`, or the class of what the judge threw',
+        '`judge-timeout`, `judge-score-out-of-range`, `judge-answer-invalid`, or the class of the error that the judge threw',
     }),
-    isRetryable: Type.Boolean({ description: 'Asking the judge again may help' }),
+    isRetryable: Type.Boolean({ description: 'Another attempt may succeed' }),
   },
   { title: 'JudgeFailure' },
 );

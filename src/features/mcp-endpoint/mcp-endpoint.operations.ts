@@ -5,16 +5,16 @@ import { JsonValue } from '../../contract/schema.ts';
 const header = (description: string) => Type.Optional(Type.String({ description }));
 
 const where = {
-  host: header('Where the caller found the service'),
-  'x-forwarded-host': header('The same, as a proxy tells it'),
+  host: header('Host that the caller addressed'),
+  'x-forwarded-host': header('Host that the caller addressed, as reported by a proxy'),
   'x-forwarded-proto': header('`https` behind a proxy that ends TLS'),
 };
 
 const McpHeaders = Type.Object({
-  accept: header('Names application/json, and text/event-stream for progress'),
+  accept: header('application/json, and text/event-stream for progress'),
   'content-type': header('application/json'),
-  origin: header('Of a browser: the own one of the service, or one of Host:AllowedOrigins'),
-  'mcp-protocol-version': header('Version of the protocol; since 2026-07-28 as the message has it'),
+  origin: header('Sent by browsers: the origin of the service, or one of Host:AllowedOrigins'),
+  'mcp-protocol-version': header('Version of the protocol; since 2026-07-28 the same as in the message'),
   'mcp-method': header('Since 2026-07-28: the method of the message'),
   'mcp-name': header('Since 2026-07-28: tool or task of the message'),
   ...where,
@@ -40,9 +40,9 @@ export const mcpEndpointOperations = defineOperations({
     resourceMetadata: '/mcp/.well-known/oauth-protected-resource',
     method: 'POST',
     path: '/mcp',
-    summary: 'One message of the Model Context Protocol: agents of the host as tools',
+    summary: 'Send one message of the Model Context Protocol, which offers agents of the host as tools',
     description:
-      'Exists only where the host offers agents or operations (Host:McpServer), at the path that it names. Serves 2026-07-28, and the versions with a handshake from 2025-03-26 on; errors of the protocol are those of JSON-RPC.',
+      'Available only if the host offers agents or operations (Host:McpServer), at the configured path. Serves 2026-07-28, and the versions with a handshake from 2025-03-26 on; protocol errors are JSON-RPC errors.',
     headers: McpHeaders,
     responses: { 200: JsonValue, 202: null, 400: JsonValue, 404: JsonValue },
     stream: Type.Object({ jsonrpc: Type.Literal('2.0') }),
@@ -63,8 +63,8 @@ export const mcpEndpointOperations = defineOperations({
     scope: null,
     method: 'GET',
     path: '/mcp/.well-known/oauth-protected-resource',
-    summary: 'Where tokens for the endpoint of the Model Context Protocol come from (RFC 9728)',
-    description: 'Only with Host:Oidc; no credential is asked for.',
+    summary: 'Show the authorization servers of the Model Context Protocol endpoint (RFC 9728)',
+    description: 'Available only with Host:Oidc; needs no credential.',
     headers: Type.Object(where),
     responses: { 200: ProtectedResource },
     errors: ['not-found'],

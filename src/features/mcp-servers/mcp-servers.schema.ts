@@ -18,36 +18,38 @@ const Transport = oneOf(['StreamableHttp', 'Sse']);
 const Protocol = oneOf(['Auto', 'Stateless', 'Handshake']);
 const Pinning = oneOf(['Off', 'Warn', 'Block'], {
   description:
-    'What happens where a tool is not as it was approved. Warn: it is told. Block: it cannot be called. Default Warn',
+    'Behavior if a tool differs from its approved state. Warn: the change is reported. Block: the tool cannot be called. Default Warn',
 });
 const Effect = oneOf(['Read', 'Write', 'Destructive', 'External']);
 const ToolNames = Type.Array(Type.String({ minLength: 1, maxLength: 256 }), { maxItems: 1000 });
-const key = (of: string) => Type.String({ minLength: 1, maxLength: 256, description: `Configuration key of ${of}` });
+const key = (of: string) =>
+  Type.String({ minLength: 1, maxLength: 256, description: `Configuration key that holds ${of}` });
 
 const members = {
   endpoint: Type.String({ minLength: 1, maxLength: 2048, description: 'Absolute, http or https' }),
   description: nullable(Type.String({ maxLength: 2000 })),
   transport: Transport,
   protocol: Protocol,
-  authorizationConfigurationKey: nullable(key('the whole Authorization header')),
+  authorizationConfigurationKey: nullable(key('the complete Authorization header')),
   headers: Type.Record(Type.String(), Type.String({ maxLength: 4096 }), {
     maxProperties: 20,
-    description: 'Sent with every request; no place for credentials',
+    description: 'Headers sent with every request; they must not contain credentials',
   }),
   enabled: Type.Boolean(),
-  requiresApproval: Type.Boolean({ description: 'Whether a person is asked before a tool is called. Default true' }),
+  requiresApproval: Type.Boolean({ description: 'Whether tool calls need the approval of a person; default true' }),
   tools: nullable(
     closed({
-      include: Type.Optional(nullable(ToolNames, { description: 'Names as the server gives them; null: all' })),
-      exclude: Type.Optional(nullable(ToolNames, { description: 'Left out of those' })),
+      include: Type.Optional(nullable(ToolNames, { description: 'Names of tools at the server; null: all' })),
+      exclude: Type.Optional(
+        nullable(ToolNames, { description: 'Names of tools at the server to exclude from those' }),
+      ),
     }),
-    { description: 'Which tools are taken; null: all' },
+    { description: 'Tools that agents can use; null: all' },
   ),
   pinning: Pinning,
   effects: Type.Record(Type.String({ maxLength: 256 }), Effect, {
     maxProperties: 1000,
-    description:
-      'What tools do, by the names that the server gives them, where its own annotations are not to be believed',
+    description: 'Effects of tools by their names at the server; they take precedence over its annotations',
   }),
   oauthEnabled: Type.Boolean(),
   oauthClientId: nullable(Type.String({ minLength: 1, maxLength: 2048 })),
@@ -71,17 +73,17 @@ export const McpServerDefinition = Type.Object(
     tenantId: Type.String(),
     name: Type.String(),
     ...members,
-    endpoint: Type.String({ description: 'Of a program that the host starts: stdio:{name}' }),
+    endpoint: Type.String({ description: 'For a program that the host starts: stdio:{name}' }),
     transport: oneOf(['StreamableHttp', 'Sse', 'Stdio']),
     status: Type.Object({
       state: oneOf(serverStates),
       protocolVersion: nullable(Type.String()),
-      serverName: nullable(Type.String({ description: 'What the server calls itself' })),
+      serverName: nullable(Type.String({ description: 'Name that the server reports' })),
       toolCount: Type.Integer({ minimum: 0 }),
       droppedTools: Type.Integer({ minimum: 0, description: 'Tools beyond Mcp:MaxToolsPerServer' }),
       checkedAt: nullable(Time),
       pin: oneOf(['None', 'Same', 'Changed'], {
-        description: 'How what the server lists compares with what was approved. None: nothing was',
+        description: 'Comparison of the current listing with the approved one. None: nothing was approved',
       }),
     }),
     createdAt: Time,
@@ -93,14 +95,14 @@ export type McpServerDefinition = Static<typeof McpServerDefinition>;
 
 export const McpRefreshResponse = Type.Object(
   {
-    toolCount: Type.Integer({ minimum: 0, description: 'Remote tools that agents of the tenant can have now' }),
+    toolCount: Type.Integer({ minimum: 0, description: 'Remote tools that agents of the tenant can use now' }),
     servers: Type.Array(
       Type.Object({
         name: Type.String(),
         state: oneOf(serverStates),
         toolCount: Type.Integer({ minimum: 0 }),
         droppedTools: Type.Integer({ minimum: 0 }),
-        clashes: Type.Array(Type.String(), { description: 'Tools whose name another tool has' }),
+        clashes: Type.Array(Type.String(), { description: 'Tools with a name that another tool already has' }),
         refused: Type.Array(Type.Object({ tool: Type.String(), reason: Type.String() }), {
           description: 'Tools that cannot be offered as the server describes them',
         }),
@@ -116,7 +118,7 @@ export const McpCheckStep = Type.Object(
     step: oneOf(['Name', 'Address', 'Connection', 'Tls', 'Credential', 'Protocol', 'Tools']),
     outcome: oneOf(['Passed', 'Warning', 'Failed', 'Skipped']),
     detail: Type.String(),
-    mend: nullable(Type.String({ description: 'What helps' })),
+    mend: nullable(Type.String({ description: 'How to fix the problem' })),
   },
   { title: 'McpCheckStep' },
 );
@@ -124,7 +126,7 @@ export type McpCheckStep = Static<typeof McpCheckStep>;
 
 export const McpOAuthStartResponse = Type.Object(
   {
-    authorizationUri: Type.String({ description: 'For the browser of the person who agrees' }),
+    authorizationUri: Type.String({ description: 'Address for the browser of the person who consents' }),
     state: Type.String(),
     expiresAt: Time,
   },
@@ -178,7 +180,7 @@ export const McpResourceContent = Type.Object(
     mimeType: nullable(Type.String()),
     text: nullable(Type.String()),
     isBinary: Type.Boolean(),
-    byteSize: Type.Integer({ description: 'Before it was cut' }),
+    byteSize: Type.Integer({ description: 'Size before truncation' }),
     truncated: Type.Boolean(),
   },
   { title: 'McpResourceContent' },
@@ -196,13 +198,13 @@ export const McpPinReport = Type.Object(
     pinned: Type.Boolean({ description: 'Whether anything was approved' }),
     pinnedAt: nullable(Time),
     pinnedBy: nullable(Type.String()),
-    hash: nullable(Type.String({ description: 'Of what the server lists now; null: nothing was listed yet' })),
+    hash: nullable(Type.String({ description: 'Hash of the current listing; null: nothing was listed yet' })),
     pinnedHash: nullable(Type.String()),
     changes: Type.Array(
       Type.Object({
-        tool: Type.String({ description: 'As the server calls it; empty: the server itself' }),
+        tool: Type.String({ description: 'Name of the tool at the server; empty: the server itself' }),
         change: oneOf(['Added', 'Removed', 'Changed', 'Renamed']),
-        from: nullable(Type.String({ description: 'Its name before' })),
+        from: nullable(Type.String({ description: 'Previous name' })),
         before: nullable(PinnedTool),
         after: nullable(PinnedTool),
       }),
@@ -216,7 +218,7 @@ export const McpApproveRequest = closed(
   {
     hash: Type.Optional(
       nullable(Type.String({ maxLength: 64 }), {
-        description: 'Of what was looked at: 409 where the server lists something else by now',
+        description: 'Hash of the listing that was reviewed; 409 if the listing has changed',
       }),
     ),
   },

@@ -3,7 +3,9 @@ import { defineOperations } from '../../contract/operation.ts';
 import { ModelProviderDescriptor, ModelProviderHealth } from './models.schema.ts';
 
 const refresh = Type.Object({
-  refresh: Type.Optional(Type.Boolean({ default: false, description: 'Ask the provider now, whatever is known' })),
+  refresh: Type.Optional(
+    Type.Boolean({ default: false, description: 'Checks the provider now, even with a cached result' }),
+  ),
 });
 const healthColumns = ['providerName', 'status', 'circuitOpen', 'latencyMs', 'checkedAt', 'detail'];
 
@@ -18,7 +20,7 @@ export const modelOperations = defineOperations({
     path: '/api/models',
     summary: 'List the registered model providers with their catalogs',
     description:
-      'The catalog has the models that the configuration lists for a provider. Other models of it can be used all the same.',
+      'The catalog has the models that the configuration lists for a provider. Its other models can be used as well.',
     responses: { 200: Type.Array(ModelProviderDescriptor) },
     errors: [],
     cli: { columns: ['name', 'displayName', 'status', 'allowed', 'models.name'] },
@@ -26,8 +28,8 @@ export const modelOperations = defineOperations({
   health: {
     ...health,
     path: '/api/models/health',
-    summary: 'Health of every model provider; a result that is missing or too old is renewed first',
-    description: 'Results come from a cache for a while; `refresh` renews them at once.',
+    summary: 'Show the health of every model provider; missing or outdated results are renewed first',
+    description: 'Results are cached for a while; `refresh` renews them at once.',
     query: refresh,
     responses: { 200: Type.Array(ModelProviderHealth) },
     errors: [],
@@ -36,9 +38,9 @@ export const modelOperations = defineOperations({
   providerHealth: {
     ...health,
     path: '/api/models/health/{provider}',
-    summary: 'Health of one model provider',
+    summary: 'Show the health of one model provider',
     description:
-      'The answer tells whether the provider could be reached when it was last asked, and whether its circuit is open after too many failures.',
+      'The response shows whether the last check reached the provider, and whether its circuit is open after too many failures.',
     params: Type.Object({ provider: Type.String({ minLength: 1, maxLength: 64 }) }),
     query: refresh,
     responses: { 200: ModelProviderHealth },

@@ -14,7 +14,7 @@ const ModelDescriptor = Type.Object(
     supportsReasoning: Type.Boolean(),
     supportsStructuredOutput: nullable(Type.Boolean()),
     supportsEmbeddings: Type.Optional(
-      Type.Boolean({ description: 'Makes embeddings, and no answers; absent: it answers' }),
+      Type.Boolean({ description: 'The model creates embeddings, not responses; absent: it creates responses' }),
     ),
     inputCostPerMillionTokens: amount(),
     outputCostPerMillionTokens: amount(),
@@ -29,9 +29,9 @@ export const ModelProviderHealth = Type.Object(
   {
     providerName: Type.String(),
     status: oneOf(modelHealthStatuses),
-    circuitOpen: Type.Boolean({ description: 'Calls with the global credential are refused at the moment' }),
+    circuitOpen: Type.Boolean({ description: 'Calls with the global credential are currently rejected' }),
     detail: nullable(Type.String({ description: 'HTTP status and error class' })),
-    latencyMs: nullable(Type.Integer({ description: 'Of the check' })),
+    latencyMs: nullable(Type.Integer({ description: 'Duration of the check' })),
     checkedAt: nullable(Type.String({ format: 'date-time' })),
     models: Type.Array(Type.String(), { description: 'At most 200 ids' }),
   },

@@ -10,9 +10,9 @@ const ToolCall = open({
 export type ChatToolCall = Static<typeof ToolCall>;
 
 const ChatPart = open({
-  type: Type.String({ description: '`text`, `image_url`, `input_audio` or `file`, and of the assistant `refusal`' }),
+  type: Type.String({ description: '`text`, `image_url`, `input_audio` or `file`; for the assistant also `refusal`' }),
   text: Type.Optional(Type.String()),
-  refusal: maybe(Type.String({ description: 'Of the assistant, as its text' })),
+  refusal: maybe(Type.String({ description: 'Refusal by the assistant, used as its text' })),
   image_url: Type.Optional(open({ url: Type.String({ description: 'A `data:` URL' }) })),
   input_audio: Type.Optional(open({ data: Type.String(), format: Type.String() })),
   file: Type.Optional(
@@ -28,7 +28,7 @@ export const ChatCompletionMessage = open(
     name: maybe(Type.String()),
     tool_calls: maybe(Type.Array(ToolCall, { maxItems: maxEntries })),
     tool_call_id: maybe(Type.String()),
-    refusal: maybe(Type.String({ description: 'Of the assistant, as its text where it has none' })),
+    refusal: maybe(Type.String({ description: 'Refusal by the assistant, used as its text if it has none' })),
     function_call: anything(),
     audio: anything(),
   },
@@ -105,7 +105,7 @@ export const ChatCompletion = Type.Object(
       }),
     ),
     from_cache: Type.Optional(
-      Type.Literal(true, { description: 'The answer came from the response cache: no provider was asked' }),
+      Type.Literal(true, { description: 'The response came from the response cache; no provider was called' }),
     ),
     usage: nullable(ChatUsage),
   },

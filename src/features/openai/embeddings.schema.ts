@@ -8,7 +8,7 @@ export const EmbeddingRequest = open(
     input: Type.Unsafe<Static<typeof JsonValue>>({
       ...JsonValue,
       description:
-        'A text, or up to 2048 of them; or tokens, a list or up to 2048 lists. Where content guards inspect input, tokens are refused: nobody could say what they stand for',
+        'One text or up to 2048 texts; or one list of tokens or up to 2048 lists. Tokens are rejected if content guards inspect input, since guards cannot read them',
     }),
     encoding_format: maybe(Type.String({ description: '`float` or `base64`' })),
     dimensions: maybe(Type.Integer()),
@@ -27,7 +27,7 @@ export const EmbeddingList = Type.Object(
         object: Type.Literal('embedding'),
         index: Type.Integer(),
         embedding: Type.Union([Type.Array(Type.Number()), Type.String()], {
-          description: 'Numbers, or the base64 of as many floats of 32 bits, lowest byte first',
+          description: 'Numbers, or the base64 of 32-bit little-endian floats',
         }),
       }),
     ),

@@ -11,10 +11,14 @@ export const startRun = { ...openAi, method: 'POST', role: 'Operator', scope: 'R
 export const maxRequestBytes = 33_554_432;
 
 export const onDisconnectQuery = {
-  onDisconnect: Type.Optional(oneOf(['continue', 'cancel'], { description: 'What a lost client does to the run' })),
+  onDisconnect: Type.Optional(
+    oneOf(['continue', 'cancel'], { description: 'Effect of a client disconnect on the run' }),
+  ),
 };
 export const idempotencyHeaders = Type.Object({
-  'idempotency-key': Type.Optional(Type.String({ description: 'The answer is given again to every repeat' })),
+  'idempotency-key': Type.Optional(
+    Type.String({ description: 'Every repeat of the request receives the same response' }),
+  ),
 });
 
 /** What starting a run here may answer beyond what every run may. */

@@ -21,7 +21,7 @@ export const openAiModelOperations = defineOperations({
     scope: 'AgentsRead',
     summary: 'OpenAI API: list the agents as models',
     description:
-      'In the order of their names, all of them at once, and with `Host:OpenAiCompat:ExposeModels` models of providers among them, as `provider/model`. An agent is called by its name wherever that API has a model.',
+      'One response lists all agents by name and, with `Host:OpenAiCompat:ExposeModels`, models of providers as `provider/model`. The name of an agent is valid wherever that API expects a model.',
     responses: { 200: OpenAiModelList },
     errors: [],
   },
@@ -32,7 +32,7 @@ export const openAiModelOperations = defineOperations({
     role: 'Reader',
     scope: 'AgentsRead',
     summary: 'OpenAI API: show one agent as a model',
-    description: 'An agent that the tenant does not have is `model_not_found`.',
+    description: 'An agent that does not exist in the tenant is `model_not_found`.',
     params: Type.Object({ model: Type.String() }),
     // The official client for Python does not encode the slash of `provider/model`.
     takesSlashes: true,
@@ -45,9 +45,9 @@ export const chatCompletionOperations = defineOperations({
   create: {
     ...startRun,
     path: '/v1/chat/completions',
-    summary: 'OpenAI API: run an agent or a model on a conversation that the caller keeps',
+    summary: 'OpenAI API: run an agent or a model on a conversation that the caller stores',
     description:
-      'The whole conversation is in the request, and no session is read or written. Calls of client-side tools end the answer, and the next request brings their results.',
+      'The request contains the complete conversation; no session is read or written. Calls of client-side tools end the response, and the next request contains their results.',
     query: Type.Object(onDisconnectQuery),
     headers: idempotencyHeaders,
     idempotency: true,
@@ -63,9 +63,9 @@ export const embeddingOperations = defineOperations({
   create: {
     ...startRun,
     path: '/v1/embeddings',
-    summary: 'OpenAI API: make vectors of texts with an embedding model',
+    summary: 'OpenAI API: create vectors of texts with an embedding model',
     description:
-      'Only with `Host:OpenAiCompat:ExposeModels`, and of models that a provider lists with `SupportsEmbeddings`. The texts are the message of a run, and the vectors are kept nowhere.',
+      'Available only with `Host:OpenAiCompat:ExposeModels`, for models that a provider lists with `SupportsEmbeddings`. The texts are the message of a run; the vectors are not stored.',
     body: EmbeddingRequest,
     maxBodyBytes: maxRequestBytes,
     responses: { 200: EmbeddingList },

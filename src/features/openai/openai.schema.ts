@@ -48,7 +48,7 @@ export const OpenAiModel = Type.Object(
     id: Type.String({ description: 'Name of the agent, or provider and model' }),
     object: Type.Literal('model'),
     created: Type.Integer({ description: 'Seconds since 1970: the last change, or the start of the process' }),
-    owned_by: Type.String({ description: '`code` or `database`, and of a model its provider' }),
+    owned_by: Type.String({ description: '`code` or `database`; for a model, its provider' }),
   },
   { title: 'OpenAiModel' },
 );

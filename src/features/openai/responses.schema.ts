@@ -23,15 +23,15 @@ export const InputItem = open(
           '`message`, `function_call`, `function_call_output`, `custom_tool_call`, `custom_tool_call_output`, `tool_search_call`, `tool_search_output` or `item_reference`',
       }),
     ),
-    id: maybe(Type.String({ description: 'Of an `item_reference`: an item of a response that is kept' })),
+    id: maybe(Type.String({ description: 'For `item_reference`: an item of a stored response' })),
     role: maybe(Type.String()),
     content: maybe(Type.Union([Type.String(), Type.Array(InputPart, { maxItems: maxEntries })])),
     call_id: maybe(Type.String()),
     name: maybe(Type.String()),
-    namespace: maybe(Type.String({ description: 'Of a `function_call`: the namespace of its function' })),
+    namespace: maybe(Type.String({ description: 'For `function_call`: the namespace of its function' })),
     arguments: anything(),
     tools: anything(),
-    input: maybe(Type.String({ description: 'Of a `custom_tool_call`' })),
+    input: maybe(Type.String({ description: 'For `custom_tool_call`' })),
     output: maybe(Type.Union([Type.String(), Type.Array(InputPart, { maxItems: maxEntries })])),
   },
   { title: 'OpenAiInputItem' },
@@ -42,9 +42,9 @@ export const ResponseRequest = open(
   {
     model: maybe(Type.String({ description: 'Name of an agent' })),
     input: Type.Optional(Type.Union([Type.String(), Type.Array(InputItem, { maxItems: maxEntries })])),
-    instructions: maybe(Type.String({ description: "Follow the agent's own" })),
+    instructions: maybe(Type.String({ description: "Appended to the agent's own instructions" })),
     stream: maybe(Type.Boolean()),
-    store: maybe(Type.Boolean({ description: 'False: neither a session nor a response is kept; default true' })),
+    store: maybe(Type.Boolean({ description: 'False: neither a session nor a response is stored; default true' })),
     conversation: maybe(Type.Union([Type.String(), open({ id: Type.String() })])),
     previous_response_id: maybe(Type.String()),
     max_output_tokens: maybe(Type.Integer()),
@@ -143,7 +143,7 @@ export const OpenAiResponse = Type.Object(
     output: Type.Array(OpenAiItem),
     usage: nullable(ResponseUsage),
     from_cache: Type.Optional(
-      Type.Literal(true, { description: 'The answer came from the response cache: no provider was asked' }),
+      Type.Literal(true, { description: 'The response came from the response cache; no provider was called' }),
     ),
     conversation: nullable(Type.Object({ id: Type.String() })),
     previous_response_id: nullable(Type.String()),
@@ -175,7 +175,7 @@ export type OpenAiResponse = Static<typeof OpenAiResponse>;
 
 export const OpenAiResponseEvent = Type.Object(
   { type: Type.String(), sequence_number: Type.Integer({ minimum: 0 }) },
-  { title: 'OpenAiResponseEvent', additionalProperties: true, description: 'Further members depend on the type' },
+  { title: 'OpenAiResponseEvent', additionalProperties: true, description: 'Further properties depend on the type' },
 );
 
 export const OpenAiItemList = Type.Object(

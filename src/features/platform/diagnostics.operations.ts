@@ -8,9 +8,9 @@ export const diagnosticsOperations = defineOperations({
     scope: 'PlatformRead',
     method: 'GET',
     path: '/api/diagnostics',
-    summary: 'What this process runs on and how its parts are; only with Host:EnableDiagnosticsEndpoint',
+    summary: 'Show the runtime and state of this process; only with Host:EnableDiagnosticsEndpoint',
     description:
-      'Versions, store, worker, providers and modules of the process that answers, and which configuration keys resolve. No secret, address or value of a setting is in it.',
+      'Shows versions, store, worker, providers and modules of the process that responds, and the configuration keys that resolve. Contains no secret, address or value of a setting.',
     responses: { 200: DiagnosticsReport },
     errors: ['not-found'],
     cli: { command: 'diagnostics' },

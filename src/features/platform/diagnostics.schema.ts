@@ -28,32 +28,37 @@ export const DiagnosticsReport = Type.Object(
     storeSharing: nullable(
       Type.Object({
         hearsOthers: Type.Boolean({
-          description: 'False: what other processes change is seen by asking the store alone, and so later',
+          description:
+            'False: this process sees changes of other processes only by polling the store, and therefore later',
         }),
-        clockOffsetMs: Type.Integer({ description: 'How far the clock of this process is ahead of the store’s' }),
-        clockOff: Type.Boolean({ description: 'Further than a second' }),
+        clockOffsetMs: Type.Integer({
+          description: 'Milliseconds by which the clock of this process is ahead of the store’s',
+        }),
+        clockOff: Type.Boolean({ description: 'True if the clocks differ by more than a second' }),
         staleState: Type.Array(Type.String(), {
-          description: 'Copies of what the store says that could not be read again in time; what needs them is refused',
+          description:
+            'Cached data of the store that could not be refreshed in time; requests that need it are rejected',
         }),
         missingPartitions: Type.Array(Type.String(), {
-          description: 'Partitions of the present that could not be made; their rows are in the default ones',
+          description: 'Current partitions that could not be created; their rows are in the default partitions',
         }),
         readReplica: nullable(
           Type.Object({
-            used: Type.Boolean({ description: 'False: history is read from the server itself' }),
-            lagMs: nullable(Type.Integer({ description: 'How far it is behind at most; null: it did not say' })),
-            reason: nullable(Type.String({ description: 'Why it is not used; null: it is, or was not compared yet' })),
+            used: Type.Boolean({ description: 'False: history is read from the primary server' }),
+            lagMs: nullable(Type.Integer({ description: 'Maximum lag in milliseconds; null: not reported' })),
+            reason: nullable(
+              Type.String({ description: 'Reason why it is not used; null: it is used, or was not compared yet' }),
+            ),
           }),
-          { description: 'The standby that history is read from. Null: none is configured' },
+          { description: 'Standby server from which history is read. Null: none is configured' },
         ),
         heldFor: nullable(
           Type.String({
-            description:
-              'A move has asked this process to answer reads only, until it is started again: which one, and since when',
+            description: 'Store move that limits this process to reads until its restart, and the time since when',
           }),
         ),
       }),
-      { description: 'How this process does beside the others of its store. Null: it has the store to itself' },
+      { description: 'State of this process among the processes that share the store. Null: the store is not shared' },
     ),
     knowledgeAvailable: Type.Boolean(),
     worker: Type.Object({

@@ -8,9 +8,9 @@ export const metaOperations = defineOperations({
     scope: null,
     method: 'GET',
     path: '/api/meta',
-    summary: 'Version, authentication, stores and what the caller may do',
+    summary: 'Show version, authentication, stores and the permissions of the caller',
     description:
-      'The first call of a client: it needs no credential, and tells which ways of authenticating there are, what the store is and what this caller may do.',
+      'Intended as the first call of a client: it needs no credential, and shows the available authentication methods, the kind of store and the permissions of this caller.',
     responses: { 200: MetaResponse },
     errors: [],
     cli: { command: 'meta' },

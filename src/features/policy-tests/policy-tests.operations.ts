@@ -10,9 +10,9 @@ export const policyTestOperations = defineOperations({
     method: 'POST',
     changesNothing: true,
     path: '/api/policy/test',
-    summary: 'Say what a guard, approval rule, quota or price table would have changed in recorded runs',
+    summary: 'Show what a guard, approval rule, quota or price table would have changed in recorded runs',
     description:
-      'Exactly one kind of policy is given with the request, and looked at against the runs of a time range. Nothing is stored and no model is called; what could not be judged is counted by reason.',
+      'The request contains exactly one kind of policy, which is applied to the runs of a time range. Nothing is stored and no model is called; data that cannot be evaluated is counted by reason.',
     body: PolicyTestRequest,
     responses: { 200: PolicyTestReport },
     errors: ['run-not-allowed'],

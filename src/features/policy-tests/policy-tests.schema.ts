@@ -29,15 +29,18 @@ export type GuardDocument = Static<typeof GuardDocument>;
 export const RuleDocument = closed(
   {
     rules: Type.Optional(
-      Type.Array(ToolApprovalRuleRequest, { maxItems: 200, description: 'Standing rules beside the stored ones' }),
+      Type.Array(ToolApprovalRuleRequest, {
+        maxItems: 200,
+        description: 'Standing rules in addition to the stored ones',
+      }),
     ),
     requireApproval: Type.Optional(
       Type.Array(Type.String({ minLength: 1, maxLength: 256 }), {
         maxItems: 200,
-        description: 'Tools that would ask from now on',
+        description: 'Tools that would need approval from now on',
       }),
     ),
-    replaceStored: Type.Optional(Type.Boolean({ default: false, description: 'True: the stored rules are gone' })),
+    replaceStored: Type.Optional(Type.Boolean({ default: false, description: 'True: the stored rules are ignored' })),
   },
   { title: 'RuleDocument' },
 );
@@ -48,9 +51,9 @@ const unitPrice = (description: string) =>
 
 const TokenPrice = closed(
   {
-    Input: unitPrice('A million input tokens'),
-    Output: unitPrice('A million output tokens'),
-    CachedInput: unitPrice('A million input tokens that the provider had cached; null: as Input'),
+    Input: unitPrice('Price of a million input tokens'),
+    Output: unitPrice('Price of a million output tokens'),
+    CachedInput: unitPrice('Price of a million input tokens that the provider had cached; null: same as Input'),
   },
   { title: 'TokenPrice' },
 );
@@ -76,7 +79,7 @@ export const PolicyTestRequest = closed(
       Type.Array(QuotaSaveRequest, { minItems: 1, maxItems: 100, description: 'One for each agent and period' }),
     ),
     price: Type.Optional(PriceDocument),
-    since: moment('Runs created from here on; default: seven days before `until`'),
+    since: moment('Runs created at or after this time; default: seven days before `until`'),
     until: moment('Exclusive; default: now'),
     take: Type.Optional(Type.Integer({ description: 'Entries in each list, default 50, clamped to 1..1000' })),
   },
@@ -111,7 +114,7 @@ const GuardFindings = Type.Object(
   {
     textsInspected: count(),
     runsBlocked: count(),
-    runsMasked: count('Runs with something to mask and nothing to block'),
+    runsMasked: count('Runs with text to mask and no text to block'),
     byRule: Type.Array(
       Type.Object({ rule: Type.String(), action: oneOf(guardActions), runs: count(), texts: count() }),
     ),
@@ -146,9 +149,11 @@ const RuleFindings = Type.Object(
         toolCallId: Type.String(),
         toolName: Type.String(),
         verdict: oneOf(callVerdicts),
-        ruleIndex: nullable(Type.Integer(), { description: 'The rule of the document that approves it' }),
+        ruleIndex: nullable(Type.Integer(), {
+          description: 'Index of the rule of the document that approves the call',
+        }),
       }),
-      { description: 'Calls that would approve themselves, or would ask' },
+      { description: 'Calls that a rule would approve, or that would need approval' },
     ),
     callsOmitted: omitted(),
   },
@@ -166,7 +171,7 @@ const QuotaFindings = Type.Object(
   {
     timeZone: Type.String(),
     refused: count(),
-    held: count('Runs that would have waited for others to end, and may have been refused'),
+    held: count('Runs that would have waited for others to end, and may have been rejected'),
     refusals: Type.Array(
       Type.Object({
         ...runPlace,
@@ -204,22 +209,22 @@ const PriceFindings = Type.Object(
     oldCost: money(),
     newCost: money(),
     runsChanged: count(),
-    runsNewlyPriced: count('Without a recorded cost; what they would cost is in no sum but this one'),
+    runsNewlyPriced: count('Runs without a recorded cost; only `newlyPricedCost` includes what they would cost'),
     newlyPricedCost: money(),
-    runsWithoutPrice: count('Their model has no price in the table'),
+    runsWithoutPrice: count('Runs whose model has no price in the table'),
     byModel: Type.Array(
       Type.Object({
         modelProvider: nullable(Type.String()),
         modelId: Type.String(),
         source: oneOf(['Catalog', 'Configuration'], {
-          description: 'Catalog: prices of the provider come before the table',
+          description: 'Catalog: prices of the provider take precedence over the table',
         }),
         ...costs,
       }),
     ),
     byAgent: Type.Array(Type.Object({ agentName: Type.String(), ...costs })),
     changes: Type.Array(Type.Object({ ...priced, oldCost: money(), newCost: money(), difference: money() }), {
-      description: 'Those that change most',
+      description: 'Runs whose cost changes most',
     }),
     changesOmitted: omitted(),
     withoutPrice: Type.Array(Type.Object(priced)),
@@ -235,7 +240,7 @@ export const PolicyTestReport = Type.Object(
     since: Time,
     until: Time,
     runsExamined: count(),
-    matches: count('Runs, or calls of a rule, that the document would have treated in another way'),
+    matches: count('Runs, or calls of a rule, that the document would have treated differently'),
     notEvaluated: Type.Array(NotEvaluated),
     guard: Type.Optional(GuardFindings),
     rule: Type.Optional(RuleFindings),

@@ -17,7 +17,7 @@ export const quotaOperations = defineOperations({
   list: {
     ...read,
     path: '/api/quotas',
-    summary: 'List the quotas of the tenant, those of the whole tenant first',
+    summary: 'List the quotas of the tenant, tenant-wide ones first',
     description: 'A quota limits runs, tokens or cost of the tenant, or of one agent, by day or month.',
     responses: { 200: Type.Array(QuotaDefinition) },
     errors: [],
@@ -29,7 +29,7 @@ export const quotaOperations = defineOperations({
     path: '/api/quotas',
     summary: 'Set the quota of the tenant, or of an agent, for a period',
     description:
-      'One quota exists for each agent and period: saving it again replaces the limits. What was used in the current period counts at once.',
+      'Each agent and period has one quota; saving it again replaces the limits. Usage in the current period counts at once.',
     query: SaveQuery,
     body: QuotaSaveRequest,
     responses: { 200: QuotaDefinition },
@@ -41,9 +41,9 @@ export const quotaOperations = defineOperations({
     ...write,
     method: 'DELETE',
     path: '/api/quotas/{id}',
-    summary: 'Delete a quota; what was used stays counted',
+    summary: 'Delete a quota; its usage counters remain',
     description:
-      'Runs are no longer held to the limit from the next one on. A new quota for the same period finds the counters as they are.',
+      'The limit no longer applies from the next run on. A new quota for the same period continues with the same counters.',
     params: Type.Object({ id: Uuid }),
     responses: { 204: null },
     errors: ['not-found'],
@@ -53,11 +53,11 @@ export const quotaOperations = defineOperations({
   usage: {
     ...read,
     path: '/api/quotas/usage',
-    summary: 'What was used in the current periods',
+    summary: 'Show usage in the current periods',
     description:
-      'For each quota with a limit: what was used, what running runs hold, and what is left. The answer says when days and months begin anew, and in which time zone.',
+      'For each quota with a limit: usage, reservations of running runs, and the remaining amount. The response shows when the next day and month begin, and in which time zone.',
     query: Type.Object({
-      agentName: Type.Optional(Type.String({ description: 'Empty: the whole tenant only; default: everything' })),
+      agentName: Type.Optional(Type.String({ description: 'Empty: tenant-wide quotas only; default: all quotas' })),
       period: Type.Optional(oneOf(quotaPeriods)),
     }),
     responses: { 200: QuotaUsageResponse },
@@ -69,7 +69,7 @@ export const quotaOperations = defineOperations({
     path: '/api/quotas/verification',
     summary: 'Compare the counters with the recorded runs',
     description:
-      'Every counter is compared with the sum of the runs that it stands for, and each difference is listed. Nothing is changed.',
+      'Each counter is compared with the sum of the runs that it covers, and each difference is listed. Nothing is changed.',
     responses: { 200: QuotaVerification },
     errors: ['run-recording-disabled'],
     cli: { handWritten: true },

@@ -15,9 +15,7 @@ const count = (description: string) =>
 export const QuotaSaveRequest = closed(
   {
     agentName: Type.Optional(
-      nullable(
-        Type.String({ maxLength: 128, description: 'Null or empty: the whole tenant. The agent need not exist' }),
-      ),
+      nullable(Type.String({ maxLength: 128, description: 'Null or empty: tenant-wide. The agent need not exist' })),
     ),
     period: oneOf(quotaPeriods),
     maxRuns: count('Runs of the period; null: unlimited'),
@@ -62,7 +60,7 @@ const Amounts = { runs: Type.Integer(), tokens: Type.Integer(), cost: Type.Numbe
 export const QuotaUsageRecord = Type.Object(
   {
     tenantId: Type.String(),
-    agentName: Type.String({ description: 'Empty: the whole tenant' }),
+    agentName: Type.String({ description: 'Empty: tenant-wide' }),
     period: oneOf(quotaPeriods),
     periodStart: LocalDate,
     ...Amounts,
@@ -88,14 +86,13 @@ const Sums = Type.Object(Amounts, { title: 'QuotaSums' });
 
 export const QuotaDifference = Type.Object(
   {
-    agentName: Type.String({ description: 'Empty: the whole tenant' }),
+    agentName: Type.String({ description: 'Empty: tenant-wide' }),
     period: oneOf(quotaPeriods),
     periodStart: LocalDate,
     counted: Sums,
     recorded: Sums,
     runsDeleted: Type.Boolean({
-      description:
-        'Retention or an erasure has deleted runs of this time, and the records are short of no more than that',
+      description: 'Retention or an erasure deleted runs of this period, which can explain the difference',
     }),
   },
   { title: 'QuotaDifference' },
@@ -105,9 +102,9 @@ export type QuotaDifference = Static<typeof QuotaDifference>;
 export const QuotaVerification = Type.Object(
   {
     tenantId: Type.String(),
-    matches: Type.Boolean({ description: 'Every counter is the sum of the recorded runs' }),
+    matches: Type.Boolean({ description: 'Every counter equals the sum of the recorded runs' }),
     countersChecked: Type.Integer(),
-    runsChecked: Type.Integer({ description: 'Root runs that count' }),
+    runsChecked: Type.Integer({ description: 'Number of counted root runs' }),
     differences: Type.Array(QuotaDifference),
   },
   { title: 'QuotaVerification' },

@@ -13,7 +13,7 @@ export const remoteAgentOperations = defineOperations({
     path: '/api/remote-agents',
     summary: 'List the remote agents that agents can call, by name',
     description:
-      'They are those of `Host:RemoteAgents` and those of the definitions of agents. Cards that were not looked at in the last five minutes are asked for now.',
+      'Remote agents come from `Host:RemoteAgents` and from agent definitions. Cards that were not fetched in the last five minutes are fetched now.',
     responses: { 200: Type.Array(RemoteAgentDescriptor) },
     errors: [],
     cli: {
@@ -32,9 +32,8 @@ export const remoteAgentOperations = defineOperations({
   pin: {
     ...read,
     path: '/api/remote-agents/{name}/pin',
-    summary: 'Show what of the card of a remote agent is not as it was approved',
-    description:
-      'The card is asked for now, and each value that it has and the approved one has not, or the other way round, is listed by its place.',
+    summary: 'Show how the card of a remote agent differs from the approved one',
+    description: 'The card is fetched now, and each value that only one of the two cards has is listed with its path.',
     params: AgentName,
     responses: { 200: RemoteAgentPinReport },
     errors: ['not-found', 'remote-agent-failed'],
@@ -44,9 +43,9 @@ export const remoteAgentOperations = defineOperations({
     ...write,
     method: 'POST',
     path: '/api/remote-agents/{name}/approve',
-    summary: 'Approve the card of a remote agent as it is now',
+    summary: 'Approve the current card of a remote agent',
     description:
-      'The card is asked for now. From then on a change of it is told of, or with the pinning Block the agent is not called before it is approved again.',
+      'The card is fetched now. A later change of the card is reported or, with pinning Block, the agent is not called until it is approved again.',
     params: AgentName,
     body: Type.Optional(RemoteAgentApproveRequest),
     responses: { 200: RemoteAgentDescriptor },
@@ -58,9 +57,9 @@ export const remoteAgentOperations = defineOperations({
     ...write,
     method: 'DELETE',
     path: '/api/remote-agents/{name}/pin',
-    summary: 'Take back what was approved of a remote agent',
+    summary: 'Withdraw the approval of a remote agent',
     description:
-      'Every approval under the name ends, whatever the address and the key, also those of an agent that no definition has any more. A credential that waits for an approval is sent no more, and with the pinning Block the agent is not called; a call that is under way goes on.',
+      'All approvals of the name end, for every address and key, including those of an agent that no definition contains any more. A credential that needs an approval is no longer sent, and with pinning Block the agent is no longer called; calls in progress continue.',
     params: AgentName,
     responses: { 204: null },
     errors: ['not-found'],

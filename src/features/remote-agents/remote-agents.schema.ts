@@ -6,26 +6,30 @@ export type CardState = (typeof cardStates)[number];
 
 export const RemoteAgentDescriptor = Type.Object(
   {
-    name: Type.String({ description: 'Of one that an agent has in its definition: `{agent}:{name}`' }),
-    toolName: Type.String({ description: 'The tool through which agents call it' }),
-    agentName: nullable(Type.String({ description: 'The agent whose definition has it; null: the host has' })),
+    name: Type.String({ description: 'For a remote agent in the definition of an agent: `{agent}:{name}`' }),
+    toolName: Type.String({ description: 'Tool with which agents call it' }),
+    agentName: nullable(
+      Type.String({ description: 'Agent whose definition contains it; null: configured by the host' }),
+    ),
     cardUrl: Type.String(),
-    authorizationConfigurationKey: nullable(Type.String({ description: 'Names the credential that it gets' })),
-    description: nullable(Type.String({ description: 'What models are told of it' })),
+    authorizationConfigurationKey: nullable(
+      Type.String({ description: 'Configuration key of the credential that is sent to it' }),
+    ),
+    description: nullable(Type.String({ description: 'Description for models' })),
     effect: oneOf(['Read', 'Write', 'Destructive', 'External']),
     requiresApproval: Type.Boolean(),
     pinning: oneOf(['Off', 'Warn', 'Block']),
     status: Type.Object({
       state: oneOf(cardStates),
-      problem: nullable(Type.String({ description: 'What is wrong, in words of this service' })),
-      agentName: nullable(Type.String({ description: 'What it calls itself' })),
+      problem: nullable(Type.String({ description: 'Problem, as described by this service' })),
+      agentName: nullable(Type.String({ description: 'Name that its card states' })),
       agentVersion: nullable(Type.String()),
-      url: nullable(Type.String({ description: 'Where its card says that messages go' })),
+      url: nullable(Type.String({ description: 'Address for messages that its card states' })),
       protocolVersion: nullable(Type.String()),
       skillCount: Type.Integer({ minimum: 0 }),
       checkedAt: nullable(Time),
       pin: oneOf(['None', 'Same', 'Changed'], {
-        description: 'How its card compares with the one that was approved. None: none was',
+        description: 'Comparison of its card with the approved one. None: no card was approved',
       }),
     }),
   },
@@ -38,7 +42,7 @@ export const RemoteAgentPinReport = Type.Object(
     pinned: Type.Boolean({ description: 'Whether a card was approved' }),
     pinnedAt: nullable(Time),
     pinnedBy: nullable(Type.String()),
-    hash: Type.String({ description: 'Of the card as it is now' }),
+    hash: Type.String({ description: 'Hash of the current card' }),
     pinnedHash: nullable(Type.String()),
     changes: Type.Array(
       Type.Object({
@@ -57,19 +61,17 @@ export const RemoteAgentApproveRequest = closed(
   {
     cardUrl: Type.Optional(
       nullable(Type.String(), {
-        description:
-          'Address that was looked at: 409 where it is another one by now. Required with a key that a definition names',
+        description: 'Address that was reviewed; 409 if it has changed. Required with a key that a definition names',
       }),
     ),
     authorizationConfigurationKey: Type.Optional(
       nullable(Type.String(), {
-        description:
-          'Key that was looked at: 409 where it is another one by now. Required where a definition names one',
+        description: 'Key that was reviewed; 409 if it has changed. Required if a definition names one',
       }),
     ),
     hash: Type.Optional(
       nullable(Type.String({ maxLength: 64 }), {
-        description: 'Of the card that was looked at: 409 where it is another one by now',
+        description: 'Hash of the card that was reviewed; 409 if it has changed',
       }),
     ),
   },

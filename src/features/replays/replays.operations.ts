@@ -12,9 +12,9 @@ export const replayOperations = defineOperations({
     raised: [{ member: ['toolMode'], value: 'LiveTools', role: 'Admin' }],
     method: 'POST',
     path: '/api/runs/{runId}/replay',
-    summary: 'Run the recorded input of a run again, to its end; LiveTools needs the role Admin',
+    summary: 'Replay the recorded input of a run and wait for the end; LiveTools needs the role Admin',
     description:
-      'Without LiveTools the recorded results answer the tool calls, so that nothing outside is touched. Agent version, model and instructions can be replaced to see what they change; the new run names the run it came from.',
+      'Without LiveTools no tool executes: calls get their recorded results. Agent version, model and instructions can be replaced to compare their effects; the new run names its source run.',
     params: Type.Object({ runId: Uuid }),
     body: RunReplayRequest,
     responses: { 200: RunReplayResponse },
@@ -44,12 +44,14 @@ export const replayOperations = defineOperations({
     scope: ['RunsRead', 'AgentsRead'],
     method: 'GET',
     path: '/api/runs/{runId}/bundle',
-    summary: 'Export a run tree as the lines of a run bundle, with the definitions of its agents',
+    summary: 'Export a run tree as a run bundle in JSON Lines, with the definitions of its agents',
     description:
-      'A bundle holds what a replay without the service needs: runs, events, inputs, histories and definitions. With `redact` texts are replaced by their lengths and hashes.',
+      'A bundle holds everything that a replay without the service needs: runs, events, inputs, histories and definitions. With `redact` it holds lengths and hashes instead of texts.',
     params: Type.Object({ runId: Uuid }),
     query: Type.Object({
-      redact: Type.Optional(Type.Boolean({ description: 'Marks with length and hash in place of message text' })),
+      redact: Type.Optional(
+        Type.Boolean({ description: 'Replaces message texts with marks of their length and hash' }),
+      ),
     }),
     responses: {},
     stream: BundleFrame,

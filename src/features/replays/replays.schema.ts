@@ -22,7 +22,7 @@ export const RunReplayRequest = closed(
     toolMode: Type.Optional(
       oneOf(toolModes, {
         description:
-          'ReplayTools (default) answers calls from the recording, NoTools gives the model no tools, LiveTools calls them',
+          'ReplayTools (default) returns the recorded results, NoTools gives the model no tools, LiveTools calls the tools',
       }),
     ),
   },
@@ -42,7 +42,7 @@ export const RunReplayResponse = Type.Object(
     compareLocation: Type.String({ description: 'Path of the comparison with the source run' }),
     warnings: Type.Optional(
       Type.Array(oneOf(runWarnings), {
-        description: 'What the store did not do for this run; left out where it did all',
+        description: 'Work that the store could not do for this run; absent if it did all',
       }),
     ),
   },

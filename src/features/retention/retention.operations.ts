@@ -15,7 +15,7 @@ const read = { tag: 'Retention', role: 'Reader', scope: 'PlatformRead', method: 
 const write = { tag: 'Retention', role: 'Admin', scope: 'PlatformAdmin' } as const;
 
 // Not an enumeration: an unknown name is answered with the list of valid ones.
-const target = Type.String({ description: `In any case: ${retentionTargets.join(', ')}` });
+const target = Type.String({ description: `Case-insensitive: ${retentionTargets.join(', ')}` });
 const ofTarget = Type.Object({ target });
 const oneTarget = { target: Type.Optional(target) };
 
@@ -25,7 +25,7 @@ export const retentionOperations = defineOperations({
     path: '/api/retention',
     summary: 'List the stored policies, by target',
     description:
-      'A target without a stored policy follows the configuration; each entry says after how long rows are removed and whether they are archived.',
+      'A target without a stored policy follows the configuration. Each entry specifies which rows are removed and whether they are archived.',
     responses: { 200: Type.Array(RetentionPolicy) },
     errors: [],
     cli: {
@@ -36,8 +36,8 @@ export const retentionOperations = defineOperations({
   preview: {
     ...read,
     path: '/api/retention/preview',
-    summary: 'Count what a sweep would remove now',
-    description: 'Nothing is removed. The count is of this moment, for the stored policy or the configured default.',
+    summary: 'Count the rows that a sweep would remove now',
+    description: 'Nothing is removed. The count is for this moment, by the stored policy or the configured default.',
     query: Type.Object(oneTarget),
     responses: { 200: Type.Array(RetentionPreview) },
     errors: ['unknown-retention-target', 'persistent-store-required'],
@@ -49,7 +49,7 @@ export const retentionOperations = defineOperations({
     path: '/api/retention/run',
     summary: 'Queue a sweep of one target, or of all that have a policy',
     description:
-      'The sweep is a job of the queue, in small transactions beside the normal work. Its outcome is in the history.',
+      'The sweep is a job that works in small transactions during normal operation. The history shows its outcome.',
     query: Type.Object(oneTarget),
     responses: { 200: RetentionRunTriggerResponse },
     errors: [
@@ -65,7 +65,7 @@ export const retentionOperations = defineOperations({
     ...read,
     path: '/api/retention/history',
     summary: 'List sweeps, newest first',
-    description: 'Sweeps that were asked for and those of the schedule are in one list, with what each has removed.',
+    description: 'Requested and scheduled sweeps are in one list, each with the number of rows that it removed.',
     query: Type.Object({ ...oneTarget, ...pagingQuery }),
     responses: { 200: Type.Array(RetentionRun) },
     errors: ['unknown-retention-target'],
@@ -75,7 +75,7 @@ export const retentionOperations = defineOperations({
     ...read,
     path: '/api/retention/{target}',
     summary: 'Get the stored policy of a target',
-    description: 'Only a policy that was saved is found here; the configured default of the target is not.',
+    description: 'Returns only a saved policy, not the configured default of the target.',
     params: ofTarget,
     responses: { 200: RetentionPolicy },
     errors: ['unknown-retention-target', 'retention-policy-not-found'],
@@ -87,7 +87,7 @@ export const retentionOperations = defineOperations({
     path: '/api/retention/{target}',
     summary: 'Create or replace the policy of a target; deletes nothing by itself',
     description:
-      'The next sweep of the target follows the policy. Rows that are too old by then are removed, or archived first where the policy says so.',
+      'The next sweep of the target follows the policy. Rows that are too old by then are removed; the policy can archive them first.',
     params: ofTarget,
     query: SaveQuery,
     body: RetentionPolicySaveRequest,
@@ -100,8 +100,8 @@ export const retentionOperations = defineOperations({
     ...write,
     method: 'DELETE',
     path: '/api/retention/{target}',
-    summary: 'Delete the policy of a target; the configured default counts again',
-    description: 'Nothing that was removed comes back; the next sweep follows the configuration.',
+    summary: 'Delete the policy of a target; the configured default applies again',
+    description: 'Removed rows are not restored; the next sweep follows the configuration.',
     params: ofTarget,
     responses: { 204: null },
     errors: ['unknown-retention-target', 'retention-policy-not-found'],

@@ -25,19 +25,17 @@ export type RetentionTarget = (typeof retentionTargets)[number];
 const Target = oneOf(retentionTargets);
 const Rows = Type.Integer({ minimum: 0 });
 const MaxAgeDays = nullable(Type.Integer({ minimum: 1, maximum: 36_500 }), {
-  description: 'Rows older than so many days go; null: no age rule',
+  description: 'Rows older than this number of days are removed; null: no age limit',
 });
 const MaxRows = nullable(Type.Integer({ minimum: 1, maximum: Number.MAX_SAFE_INTEGER }), {
-  description: 'So many of the newest rows stay; null: no number rule',
+  description: 'Number of newest rows that remain; null: no row limit',
 });
 
 export const RetentionPolicySaveRequest = closed(
   {
     maxAgeDays: Type.Optional(MaxAgeDays),
     maxRows: Type.Optional(MaxRows),
-    archive: Type.Optional(
-      Type.Boolean({ description: 'Rows are handed to the archive before they are deleted; default false' }),
-    ),
+    archive: Type.Optional(Type.Boolean({ description: 'Rows are archived before they are deleted; default false' })),
     enabled: Type.Optional(Type.Boolean({ description: 'False pauses the target; default true' })),
     labels: Type.Optional(Labels),
   },
@@ -65,12 +63,12 @@ export type RetentionPolicy = Static<typeof RetentionPolicy>;
 export const RetentionPreview = Type.Object(
   {
     target: Target,
-    source: oneOf(['Stored', 'Configuration', 'None'], { description: 'Where the policy in force comes from' }),
+    source: oneOf(['Stored', 'Configuration', 'None'], { description: 'Source of the policy in force' }),
     maxAgeDays: MaxAgeDays,
     maxRows: MaxRows,
     archive: Type.Boolean(),
     enabled: Type.Boolean({ description: 'False also without a policy' }),
-    cutoff: nullable(Time, { description: 'What is older goes; null without an age rule' }),
+    cutoff: nullable(Time, { description: 'Older rows are removed; null without an age limit' }),
     matchingRows: Rows,
   },
   { title: 'RetentionPreview' },

@@ -27,15 +27,19 @@ export const runOperations = defineOperations({
     path: '/api/agents/{name}/run',
     // A rule is given only by who could create it.
     raised: [{ member: ['approvals', 'remember'], value: true, role: 'Admin', scope: 'PlatformAdmin' }],
-    summary: 'Run an agent: as an event stream, as one JSON answer, or queued',
+    summary: 'Run an agent: as an event stream, as one JSON response, or queued',
     description:
-      "Without more, the answer is the stream of the run's events. `stream: false` or an `Idempotency-Key` asks for one JSON answer at its end, and `Prefer: respond-async` for 202 with the id of a queued run.",
+      "By default the response is the stream of the run's events. `stream: false` or an `Idempotency-Key` requests one JSON response at the end of the run, and `Prefer: respond-async` requests 202 with the id of a queued run.",
     params: AgentName,
     query: Type.Object({
-      onDisconnect: Type.Optional(oneOf(['continue', 'cancel'], { description: 'What a lost client does to the run' })),
+      onDisconnect: Type.Optional(
+        oneOf(['continue', 'cancel'], { description: 'Effect of a client disconnect on the run' }),
+      ),
     }),
     headers: Type.Object({
-      'idempotency-key': Type.Optional(Type.String({ description: 'One JSON answer, given again to every repeat' })),
+      'idempotency-key': Type.Optional(
+        Type.String({ description: 'Requests one JSON response, which every repeat of the request receives again' }),
+      ),
       prefer: Type.Optional(Type.String({ description: '`respond-async` queues the run' })),
     }),
     idempotency: true,
@@ -74,16 +78,16 @@ export const runOperations = defineOperations({
     path: '/api/runs',
     summary: 'List runs, newest first',
     description:
-      'Child runs are left out unless `includeChildren` or a filter on parent or root asks for them. A caller who may not see every run gets the runs that are theirs to see.',
+      'Child runs are omitted unless `includeChildren` or a filter on parent or root includes them. A caller without access to all runs gets only the runs they may see.',
     query: Type.Object({
       agentName: Type.Optional(Type.String()),
       status: Type.Optional(
         oneOf([...runStatuses, 'Continued'], {
-          description: 'Continued: another run went on with what this one waited for or left',
+          description: 'Continued: another run continued the waiting or unfinished work of this one',
         }),
       ),
       continued: Type.Optional(
-        Type.Boolean({ description: 'False: without the runs that another one went on with; true: these alone' }),
+        Type.Boolean({ description: 'False: omits runs that another run continued; true: only these' }),
       ),
       kind: Type.Optional(oneOf(runKinds)),
       sessionId: Type.Optional(Type.String()),
@@ -118,7 +122,7 @@ export const runOperations = defineOperations({
     path: '/api/runs/{runId}',
     summary: 'Show one run',
     description:
-      'The record sums the run up: status, model, tokens, cost, durations and the error of a failed one. What happened step by step is in its events.',
+      'The record summarizes the run: status, model, tokens, cost, durations and, if it failed, the error. The events of the run show each step.',
     params: RunId,
     responses: { 200: RunRecord },
     errors: ['run-not-found'],
@@ -126,9 +130,9 @@ export const runOperations = defineOperations({
   tree: {
     ...read,
     path: '/api/runs/{runId}/tree',
-    summary: 'The whole run tree, from its root, whichever member is named',
+    summary: 'Get the complete run tree from its root, given any run of it',
     description:
-      'Each run of the tree is a record with its parent, so that agents that called agents can be seen at once. A very large tree is cut off at a fixed number of runs.',
+      'Each run is a record with its parent, which shows the agents that called other agents. A very large tree is truncated at a fixed number of runs.',
     params: RunId,
     responses: { 200: Type.Array(RunRecord) },
     errors: ['run-not-found'],
@@ -139,14 +143,14 @@ export const runOperations = defineOperations({
     path: '/api/runs/{runId}/events',
     summary: 'Follow the event log of a run, live or finished',
     description:
-      'The stored events come first, then live ones until the run ends. `Last-Event-ID` goes on after the event with that sequence number, so that a broken connection loses nothing.',
+      'Stored events come first, then live ones until the run ends. `Last-Event-ID` continues after the event with that sequence number, so a broken connection loses nothing.',
     params: RunId,
     headers: Type.Object({
       'last-event-id': Type.Optional(
         nullable(
           Type.String({
             pattern: '^\\d*$',
-            description: 'Sequence of the last event received; the stream goes on after it. Empty: as without it',
+            description: 'Sequence of the last event received; the stream continues after it. Empty: same as absent',
           }),
         ),
       ),
@@ -160,9 +164,9 @@ export const runOperations = defineOperations({
     ...write,
     method: 'POST',
     path: '/api/runs/{runId}/cancel',
-    summary: 'Ask a run and its descendants to stop',
+    summary: 'Cancel a run and its descendants',
     description:
-      'The answer comes before the runs have ended; their logs tell when they have. A run that is finished already is refused.',
+      'The response arrives before the runs end; their logs show when each one ended. A run that has already finished is rejected.',
     params: RunId,
     responses: { 202: RunRecord },
     errors: ['run-not-found', 'run-not-on-this-instance', 'run-finished'],
@@ -170,9 +174,9 @@ export const runOperations = defineOperations({
   tools: {
     ...read,
     path: '/api/runs/{runId}/tools',
-    summary: 'Tool calls of a run in the order they settled, at most 1000',
+    summary: 'List the tool calls of a run in the order they settled, at most 1000',
     description:
-      'Each entry holds what was called, with what, how long it took and how it ended. Arguments and results are there as far as recording them is switched on.',
+      'Each entry has the tool, its arguments, its duration and its outcome. Arguments and results are present only if their recording is enabled.',
     params: RunId,
     responses: { 200: Type.Array(ToolInvocationRecord) },
     errors: ['run-not-found'],
@@ -183,7 +187,7 @@ export const runOperations = defineOperations({
     path: '/api/runs/{runId}/input',
     summary: 'Show the messages that a run was started with',
     description:
-      'These are the messages of the caller, not the prompt with instructions and history that the model got. Inputs are there only while recording them is switched on.',
+      "The response contains the caller's messages, not the prompt with instructions and history that the model received. Inputs are present only if their recording is enabled.",
     params: RunId,
     responses: { 200: RunInputResponse },
     errors: ['run-not-found', 'run-input-not-recorded'],
@@ -191,9 +195,9 @@ export const runOperations = defineOperations({
   trace: {
     ...read,
     path: '/api/runs/{runId}/trace',
-    summary: 'The stored spans of the whole run tree, whichever member is named',
+    summary: 'Get the stored spans of the complete run tree, given any run of it',
     description:
-      'Spans are kept for failed runs and for a sample of the others, so not every run has a trace. They are in the order of their starts, each with its parent.',
+      'Spans are stored for failed runs and for a sample of the others, so not every run has a trace. They are ordered by start, each with its parent.',
     params: RunId,
     responses: { 200: RunTrace },
     errors: ['run-not-found', 'trace-not-found'],
@@ -204,7 +208,7 @@ export const runOperations = defineOperations({
     path: '/api/runs/{a}/compare/{b}',
     summary: 'Show two runs side by side',
     description:
-      'Each side has agent, model, status, usage, cost and answer; saying what differs is left to the reader. Any two runs that the caller may see can be compared, also of different agents.',
+      'Each side has agent, model, status, usage, cost and response; the client compares them. Any two runs that the caller may see can be compared, including runs of different agents.',
     params: Type.Object({ a: Uuid, b: Uuid }),
     responses: { 200: RunComparisonResponse },
     errors: ['run-not-found'],

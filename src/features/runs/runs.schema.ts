@@ -67,7 +67,7 @@ export const RunCost = Type.Object(
     currency: nullable(Type.String()),
     source: oneOf(['Catalog', 'Configuration', 'Unknown']),
   },
-  { title: 'RunCost', description: 'Cost in the configured currency at the prices of the moment the run ended' },
+  { title: 'RunCost', description: 'Cost in the configured currency, at the prices in effect when the run ended' },
 );
 export type RunCost = Static<typeof RunCost>;
 
@@ -86,7 +86,7 @@ export type RunTreeCost = Static<typeof RunTreeCost>;
 
 const StoredWarnings = Type.Array(oneOf(runWarnings), {
   description:
-    'What the store did not take of the record: events, results of tool calls or other parts may be missing. Left out where it took all',
+    'The store did not accept the complete record: events, results of tool calls or other parts may be missing. Absent if it is complete',
 });
 
 const ProviderReason = Type.Object(
@@ -94,9 +94,9 @@ const ProviderReason = Type.Object(
     code: nullable(Type.String()),
     type: nullable(Type.String()),
     param: nullable(Type.String()),
-    requestId: Type.String({ description: 'Request under which the log has what the provider said' }),
+    requestId: Type.String({ description: 'ID of the request whose log entry has the message of the provider' }),
   },
-  { title: 'ProviderReason', description: 'What the provider called the refusal of a model call; identifiers only' },
+  { title: 'ProviderReason', description: 'Identifiers with which the provider rejected a model call' },
 );
 
 export const RunError = Type.Object(
@@ -114,9 +114,9 @@ export type RunError = Static<typeof RunError>;
 const RemoteTask = Type.Object(
   {
     agent: Type.String({ description: 'Name of the remote agent' }),
-    taskId: nullable(Type.String({ description: 'As the other system calls it; null: it has told of none' })),
+    taskId: nullable(Type.String({ description: 'ID that the other system reported; null: none' })),
     contextId: nullable(Type.String()),
-    state: nullable(Type.String({ description: 'As it was told last' })),
+    state: nullable(Type.String({ description: 'Last reported state' })),
   },
   { title: 'RemoteTask' },
 );
@@ -127,7 +127,7 @@ export const RunRecord = Type.Object(
     tenantId: Type.String(),
     agentName: Type.String(),
     kind: oneOf(runKinds),
-    remoteTask: nullable(RemoteTask, { description: 'What another system does of the run; null: nothing' }),
+    remoteTask: nullable(RemoteTask, { description: 'Task of another system that belongs to the run; null: none' }),
     workflowName: nullable(Type.String()),
     status: oneOf(runStatuses),
     createdAt: Time,
@@ -149,7 +149,7 @@ export const RunRecord = Type.Object(
     replayOfRunId: nullable(Uuid),
     continuedFromRunId: nullable(Uuid),
     continuedBy: nullable(Uuid, {
-      description: 'The newest run that went on with this one; what this one waited for was answered there',
+      description: 'ID of the newest run that continues this one; that run has the replies that this one waited for',
     }),
     experimentId: nullable(Uuid),
     variant: nullable(Type.String()),
@@ -161,7 +161,7 @@ export const RunRecord = Type.Object(
     eventCount: Type.Integer(),
     warnings: Type.Optional(StoredWarnings),
   },
-  { title: 'RunRecord', description: 'Summary of a run; carries no message, output or tool payload' },
+  { title: 'RunRecord', description: 'Summary of a run; contains no message, output or tool payload' },
 );
 export type RunRecord = Static<typeof RunRecord>;
 
@@ -184,7 +184,7 @@ export const AgentRunResponse = Type.Object(
     durationMs: Type.Integer(),
     warnings: Type.Optional(
       Type.Array(oneOf(runWarnings), {
-        description: 'What the store did not do for this run; left out where it did all',
+        description: 'Work that the store could not do for this run; absent if it did all',
       }),
     ),
   },
@@ -201,7 +201,7 @@ export const RunEvent = Type.Object(
   { runId: Uuid, sequence: Type.Integer({ minimum: 0 }), type: Type.String(), timestamp: Time },
   {
     title: 'RunEvent',
-    description: 'One event of the log; further members depend on its type',
+    description: 'One event of the log; further properties depend on its type',
     additionalProperties: true,
   },
 );
@@ -244,7 +244,7 @@ export const RunInputResponse = Type.Object(
     messages: Type.Array(ChatMessage),
     resources: Type.Optional(
       Type.Array(Type.Object({ name: Type.String(), content: Type.String() }), {
-        description: 'What was read of the resources that the agent names; absent: nothing',
+        description: 'Contents read from the resources that the agent names; absent: none',
       }),
     ),
   },
@@ -302,7 +302,7 @@ export const RunTrace = Type.Object(
     tenantId: Type.String(),
     startedAt: Time,
     endedAt: nullable(Time),
-    spans: Type.Array(TraceSpan, { description: 'By start' }),
+    spans: Type.Array(TraceSpan, { description: 'Ordered by start' }),
   },
   { title: 'RunTrace' },
 );

@@ -15,14 +15,13 @@ const targetName = {
   minLength: 1,
   maxLength: 128,
   description:
-    'What the job works on: an agent, a retention target or `*`, or what the handler of a module understands',
+    'Target of the job: an agent, a retention target or `*`, or a value that the handler of a module understands',
 };
 const cron = {
   maxLength: 256,
-  description:
-    'Minute, hour, day of month, month, day of week; null: the schedule starts only when somebody triggers it',
+  description: 'Minute, hour, day of month, month, day of week; null: the schedule starts only when it is triggered',
 };
-const timeZone = { description: 'IANA name, in whose local time the expression is read' };
+const timeZone = { description: 'IANA name of the time zone of the expression' };
 
 export const JobSchedule = Type.Object(
   {
@@ -34,11 +33,11 @@ export const JobSchedule = Type.Object(
     targetName: Type.String(targetName),
     cron: nullable(Type.String(cron)),
     timeZone: Type.String(timeZone),
-    payload: nullable(JsonValue, { description: 'In a list null, too, where it cannot be decrypted' }),
+    payload: nullable(JsonValue, { description: 'Also null in a list if it cannot be decrypted' }),
     enabled: Type.Boolean(),
     nextRunAt: nullable(Time, { description: 'Null while the schedule is disabled or has no cron' }),
     labels: Labels,
-    lastRunAt: nullable(Time, { description: 'When a job was last queued from it, by cron or trigger' }),
+    lastRunAt: nullable(Time, { description: 'Time at which the schedule last queued a job, by cron or trigger' }),
     createdBy: nullable(Type.String()),
     createdAt: Time,
     updatedAt: Time,
@@ -48,7 +47,7 @@ export const JobSchedule = Type.Object(
 export type JobSchedule = Static<typeof JobSchedule>;
 
 const Payload = {
-  description: 'An array makes one item per element, any other value one item; null: none',
+  description: 'An array creates one item per element, any other value one item; null: no items',
 };
 
 export const JobScheduleSaveRequest = closed(
@@ -76,7 +75,7 @@ export type JobScheduleSaveRequest = Static<typeof JobScheduleSaveRequest>;
 export const JobTriggerRequest = closed(
   {
     payload: Type.Optional(
-      nullable(JsonValue, { description: 'For this job alone; absent or null: the payload of the schedule' }),
+      nullable(JsonValue, { description: 'For this job only; absent or null: the payload of the schedule' }),
     ),
   },
   { title: 'JobTriggerRequest' },

@@ -10,7 +10,7 @@ export const RunFeedbackRequest = closed(
       nullable(
         Type.String({
           pattern: '^(?:\\s*|[A-Za-z0-9._-]{1,64})$',
-          description: 'What is scored, at most 64 of A-Z a-z 0-9 . _ -; blank: `overall`',
+          description: 'Name of the score, at most 64 of A-Z a-z 0-9 . _ -; blank: `overall`',
         }),
       ),
     ),
@@ -22,9 +22,9 @@ export const RunFeedbackRequest = closed(
       nullable(Type.String({ description: 'Category of 1 to 128 characters; only with Categorical' })),
     ),
     messageId: Type.Optional(
-      nullable(Type.String({ maxLength: 128, description: 'The message that is scored; blank: the whole run' })),
+      nullable(Type.String({ maxLength: 128, description: 'Message that is scored; blank: the run itself' })),
     ),
-    comment: Type.Optional(nullable(Type.String({ maxLength: 4000, description: 'Why' }))),
+    comment: Type.Optional(nullable(Type.String({ maxLength: 4000, description: 'Reason for the score' }))),
   },
   { title: 'RunFeedbackRequest' },
 );

@@ -14,7 +14,7 @@ export const keyOperations = defineOperations({
     path: '/api/api-keys',
     summary: 'List the API keys of the tenant, newest first',
     description:
-      'Keys are shown by their prefix, role, scopes and times, never whole. Revoked and expired ones stay in the list.',
+      'Entries show prefix, role, scopes and times of a key, never the key itself. Revoked and expired keys remain in the list.',
     responses: { 200: Type.Array(ApiKeyRecord) },
     errors: [],
     cli: { columns: ['id', 'name', 'keyPrefix', 'role', 'scopes', 'isActive', 'expiresAt', 'lastUsedAt'] },
@@ -23,9 +23,9 @@ export const keyOperations = defineOperations({
     ...manage,
     method: 'POST',
     path: '/api/api-keys',
-    summary: 'Create an API key; the answer shows it once',
+    summary: 'Create an API key; only this response shows it',
     description:
-      'Role and scopes cannot exceed those of the caller. The service cannot show a key again, so one that is lost has to be replaced.',
+      'Role and scopes cannot exceed those of the caller. The service cannot show a key again, so a lost key has to be replaced.',
     body: ApiKeyCreateRequest,
     responses: { 200: ApiKeyCreationResult },
     errors: ['authority-not-held'],
@@ -38,7 +38,7 @@ export const keyOperations = defineOperations({
     path: '/api/api-keys/{id}',
     summary: 'Revoke an API key',
     description:
-      'The key is refused from the next request on. Its record stays, so that audit entries can be traced to it.',
+      'The key is rejected from the next request on. Its record remains, so audit entries can be traced to it.',
     params: Type.Object({ id: Uuid }),
     responses: { 204: null },
     errors: ['not-found'],
@@ -52,9 +52,9 @@ export const keyOperations = defineOperations({
     anyCaller: true,
     method: 'GET',
     path: '/api/whoami',
-    summary: 'Who the caller is, with which authority, and why',
+    summary: 'Show the identity and authority of the caller, and the reasons',
     description:
-      'Answers every caller that the service accepts, also one whose token gives no role: what it presented, the tenant, the role and scopes that follow, and the setting or claim that decided it.',
+      'Available to every caller that the service accepts, even with a token that grants no role. Shows the credential, the tenant, the role and scopes, and the setting or claim that determined them.',
     responses: { 200: WhoamiResponse },
     errors: [],
   },

@@ -34,20 +34,22 @@ export type ApiKeyRecord = Static<typeof ApiKeyRecord>;
 
 const WhoamiReasons = Type.Object(
   {
-    identity: Type.String({ description: 'What the caller was known by' }),
-    role: Type.String({ description: 'Where the role and the scopes come from' }),
-    tenant: Type.String({ description: 'Where the tenant comes from' }),
+    identity: Type.String({ description: "Source of the caller's identity" }),
+    role: Type.String({ description: 'Source of the role and the scopes' }),
+    tenant: Type.String({ description: 'Source of the tenant' }),
   },
-  { title: 'WhoamiReasons', description: 'Where name, role and tenant of the caller come from, a sentence each' },
+  { title: 'WhoamiReasons', description: 'Sources of the identity, role and tenant of the caller, one sentence each' },
 );
 export type WhoamiReasons = Static<typeof WhoamiReasons>;
 
 export const WhoamiResponse = Type.Object(
   {
-    method: oneOf(['Anonymous', 'Token', 'ApiKey', 'Oidc', 'Host'], { description: 'How the caller was known' }),
+    method: oneOf(['Anonymous', 'Token', 'ApiKey', 'Oidc', 'Host'], {
+      description: 'Method that identified the caller',
+    }),
     tenantId: Type.String(),
-    role: nullable(oneOf(roles, { description: 'Null: none, and no operation with a role is allowed' })),
-    scopes: nullable(Type.Array(oneOf(apiKeyScopes), { description: 'Null: all of them, the role alone limits' })),
+    role: nullable(oneOf(roles, { description: 'Null: no role; operations that need a role are not allowed' })),
+    scopes: nullable(Type.Array(oneOf(apiKeyScopes), { description: 'Null: all scopes; only the role limits access' })),
     actor: nullable(Type.String({ description: 'Name in the audit trail' })),
     userId: nullable(Type.String({ description: 'Subject of a person' })),
     apiKey: nullable(Type.Object({ id: Uuid, name: Type.String() })),
@@ -58,6 +60,6 @@ export const WhoamiResponse = Type.Object(
 export type WhoamiResponse = Static<typeof WhoamiResponse>;
 
 export const ApiKeyCreationResult = Type.Object(
-  { record: ApiKeyRecord, plaintextKey: Type.String({ description: 'Shown here and never again' }) },
+  { record: ApiKeyRecord, plaintextKey: Type.String({ description: 'Shown only in this response' }) },
   { title: 'ApiKeyCreationResult' },
 );

@@ -12,9 +12,9 @@ export const sessionOperations = defineOperations({
   list: {
     ...read,
     path: '/api/sessions',
-    summary: 'List sessions, the last updated first',
+    summary: 'List sessions, most recently updated first',
     description:
-      'Entries come without messages; ask for one session to read them. Where sessions have owners, callers below the management role see their own.',
+      'Entries omit messages; get a single session to read them. If sessions have owners, callers below the management role see only their own.',
     query: Type.Object({ agentName: Type.Optional(Type.String()), ...pagingQuery }),
     responses: { 200: Type.Array(SessionRecord) },
     errors: ['run-not-allowed'],
@@ -24,8 +24,7 @@ export const sessionOperations = defineOperations({
     ...read,
     path: '/api/sessions/{sessionId}',
     summary: 'Show a session with its messages',
-    description:
-      'The history is the one that the next run would continue, with tool calls and what waits for an answer.',
+    description: 'The history is the one that the next run continues, with tool calls and open requests.',
     params: SessionId,
     responses: { 200: SessionDetailResponse },
     errors: ['session-not-found'],
@@ -35,9 +34,9 @@ export const sessionOperations = defineOperations({
     ...write,
     method: 'DELETE',
     path: '/api/sessions/{sessionId}',
-    summary: 'Delete a session and what it holds; its runs stay',
+    summary: 'Delete a session and its contents; its runs remain',
     description:
-      'Messages, files, todo entries and attachments of the session go with it, in one transaction. A session that a run holds is refused until that run has ended.',
+      'Messages, files, todo entries and attachments of the session are deleted with it in one transaction. The deletion is rejected while a run uses the session.',
     params: SessionId,
     responses: { 204: null },
     errors: ['session-not-found', 'session-busy'],
@@ -47,9 +46,9 @@ export const sessionOperations = defineOperations({
     ...write,
     method: 'POST',
     path: '/api/sessions/{sessionId}/branch',
-    summary: 'Open a new session with the history up to a message',
+    summary: 'Create a session with the history up to a message',
     description:
-      'The new session shares the earlier messages, and both go on independently from there. It takes the id that the body names, or one that the service makes.',
+      'The new session shares the earlier messages, and both continue independently. Its id comes from the body or is generated.',
     params: SessionId,
     body: SessionBranchRequest,
     responses: { 201: SessionBranchResult },

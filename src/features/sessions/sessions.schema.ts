@@ -6,12 +6,14 @@ const record = {
   id: Type.String(),
   tenantId: Type.String(),
   agentName: Type.String({ description: 'Agent of the first turn; no other agent runs on the session' }),
-  ownerId: nullable(Type.String({ description: 'Null: nobody owns it' })),
+  ownerId: nullable(Type.String({ description: 'Null: no owner' })),
   conversationId: Uuid,
-  version: Type.Integer({ minimum: 1, description: 'One more with every saved turn' }),
+  version: Type.Integer({ minimum: 1, description: 'Increases by one with every saved turn' }),
   stateSchemaVersion: Type.Integer(),
-  messageCount: nullable(Type.Integer({ minimum: 0 }), { description: 'Null on a store that keeps nothing' }),
-  parentSessionId: nullable(Type.String({ description: 'Where a branch came from; may be gone' })),
+  messageCount: nullable(Type.Integer({ minimum: 0 }), { description: 'Null on a store in memory' }),
+  parentSessionId: nullable(
+    Type.String({ description: 'Session that this one was branched from; it may no longer exist' }),
+  ),
   parentConversationId: nullable(Uuid),
   branchFromSequence: nullable(Type.Integer({ minimum: -1, description: 'Last shared message; -1: none' })),
   lastRunId: nullable(Uuid),
@@ -38,10 +40,10 @@ export const SessionDetailResponse = Type.Object(
   {
     ...record,
     messages: nullable(Type.Array(ChatMessage), {
-      description: 'The whole history, by sequence; null on a store that keeps nothing',
+      description: 'Complete history, by sequence; null on a store in memory',
     }),
     state: JsonValue,
-    openRequests: Type.Array(OpenRequest, { description: 'What the session waits for' }),
+    openRequests: Type.Array(OpenRequest, { description: 'Requests that the session waits for' }),
   },
   { title: 'SessionDetailResponse' },
 );
@@ -50,10 +52,12 @@ export type SessionDetailResponse = Static<typeof SessionDetailResponse>;
 export const SessionBranchRequest = closed(
   {
     upToSequence: Type.Optional(
-      nullable(Type.Number({ description: 'Last message to take over, from 0; absent: all' })),
+      nullable(Type.Number({ description: 'Sequence of the last message to include, from 0; absent: all' })),
     ),
     newSessionId: Type.Optional(
-      nullable(Type.String({ pattern: sessionIdPattern, description: 'Absent: a UUID is made' })),
+      nullable(
+        Type.String({ pattern: sessionIdPattern, description: 'ID of the new session; absent: a UUID is generated' }),
+      ),
     ),
   },
   { title: 'SessionBranchRequest' },

@@ -4,7 +4,9 @@ import { closed, nullable, Time, Uuid } from '../../contract/schema.ts';
 export const SkillScriptGrantRequest = closed(
   {
     skillName: Type.String({ minLength: 1, maxLength: 64 }),
-    scriptName: Type.Optional(nullable(Type.String(), { description: 'Null: every script, those added later too' })),
+    scriptName: Type.Optional(
+      nullable(Type.String(), { description: 'Null: every script, including those added later' }),
+    ),
     expiresAt: Type.Optional(nullable(Type.String({ format: 'date-time', description: 'In the future; null: never' }))),
   },
   { title: 'SkillScriptGrantRequest' },

@@ -12,7 +12,7 @@ const resource = {
   name: Type.String({ description: 'Relative path, 1 to 256 of `A-Za-z0-9._/-`' }),
   content: Type.String({ description: 'May be empty' }),
   encoding: Type.Optional(
-    Type.Literal('base64', { description: 'Content that is no text: bytes for scripts, which no model reads' }),
+    Type.Literal('base64', { description: 'Encoding of binary content, which scripts can read and models cannot' }),
   ),
 };
 const script = {
@@ -36,12 +36,14 @@ const SkillScriptRequest = closed({
 /** The whole skill: what is left out is removed. */
 export const AgentSkillRequest = closed(
   {
-    name: Type.String({ description: '1 to 64 of a-z 0-9 -, no hyphen first, last or doubled; the name of the path' }),
-    description: Type.String({ description: '1 to 1024 characters: what the skill does and when to use it' }),
+    name: Type.String({
+      description: '1 to 64 of a-z 0-9 -, no hyphen first, last or doubled; the same name as in the path',
+    }),
+    description: Type.String({ description: 'Purpose and use of the skill, 1 to 1024 characters' }),
     instructions: Type.String({ description: 'Markdown, at most Skills:MaxInstructionsLength bytes' }),
     compatibility: Type.Optional(text('1 to 500 characters')),
     license: Type.Optional(text('At most 256 characters')),
-    allowedTools: Type.Optional(text('Kept as given; it allows nothing')),
+    allowedTools: Type.Optional(text('Stored unchanged; allows nothing')),
     metadata: Type.Optional(
       Type.Record(Type.String(), Type.String(), { maxProperties: 32, description: 'At most 32 entries' }),
     ),
@@ -54,12 +56,12 @@ export const AgentSkillRequest = closed(
 export type AgentSkillRequest = Static<typeof AgentSkillRequest>;
 
 const AgentSkillResourceDefinition = Type.Object(
-  { ...resource, description: text('What it holds'), mediaType: Type.String() },
+  { ...resource, description: text('Content of the resource'), mediaType: Type.String() },
   { title: 'AgentSkillResourceDefinition' },
 );
 
 export const AgentSkillScriptDefinition = Type.Object(
-  { ...script, description: text('What it does'), parametersSchema: scriptSchema() },
+  { ...script, description: text('Purpose of the script'), parametersSchema: scriptSchema() },
   { title: 'AgentSkillScriptDefinition' },
 );
 export type AgentSkillScriptDefinition = Static<typeof AgentSkillScriptDefinition>;
@@ -71,9 +73,9 @@ export const AgentSkillDefinition = Type.Object(
     name: Type.String(),
     description: Type.String(),
     instructions: Type.String(),
-    compatibility: text('Where it works'),
-    license: text('Its license'),
-    allowedTools: text('Kept as given'),
+    compatibility: text('Environments in which the skill works'),
+    license: text('License of the skill'),
+    allowedTools: text('Stored unchanged'),
     metadata: Type.Record(Type.String(), Type.String()),
     enabled: Type.Boolean(),
     version: Int32(),

@@ -11,9 +11,9 @@ export const statisticOperations = defineOperations({
   get: {
     ...read,
     path: '/api/stats',
-    summary: 'Sum up runs: counts, tokens, cost, errors and scores, with breakdowns',
+    summary: 'Summarize runs: counts, tokens, cost, errors and scores, with breakdowns',
     description:
-      'Sums are over the runs that the caller may see. Tokens that no provider reported and costs that no price is known for are not counted as zero.',
+      'Sums cover the runs that the caller may see. Tokens that no provider reported and costs without a known price are unknown, not zero.',
     query: Type.Object({
       agentName: Type.Optional(Type.String()),
       userId: Type.Optional(Type.String()),
@@ -30,12 +30,12 @@ export const statisticOperations = defineOperations({
     path: '/api/stats/timeseries',
     summary: 'Count runs by hour or day',
     description:
-      'Each bucket stands for the runs that started in it, and those without runs are there, too. A range with too many buckets is refused.',
+      'Each bucket counts the runs that started in it; buckets without runs are included. A range with too many buckets is rejected.',
     query: Type.Object({
       from: moment('Default: 24 hours before `to`'),
       to: moment('Exclusive; default: now'),
       bucket: Type.Optional(
-        oneOf(['Hour', 'Day'], { description: 'Default Hour; buckets begin on whole hours or days, UTC' }),
+        oneOf(['Hour', 'Day'], { description: 'Default Hour; buckets begin on the hour or at midnight, UTC' }),
       ),
       agentName: Type.Optional(Type.String()),
       modelId: Type.Optional(Type.String()),
@@ -51,13 +51,12 @@ export const statisticOperations = defineOperations({
   errors: {
     ...read,
     path: '/api/stats/errors',
-    summary: 'Group the failures of the last hours by class and by what looks alike',
-    description:
-      'Messages are brought to a common form first, so that failures which differ only in their details are counted together.',
+    summary: 'Group the failures of the last hours by class and similarity',
+    description: 'Messages are normalized first, so failures that differ only in details are counted together.',
     query: Type.Object({
       agentName: Type.Optional(Type.String()),
       hours: Type.Optional(
-        Type.Number({ exclusiveMinimum: 0, maximum: 8760, description: 'How far back, default 24' }),
+        Type.Number({ exclusiveMinimum: 0, maximum: 8760, description: 'Number of hours to look back, default 24' }),
       ),
     }),
     responses: { 200: Type.Array(RunErrorStatistics) },
@@ -70,9 +69,9 @@ export const statisticOperations = defineOperations({
     scope: 'PlatformAdmin',
     method: 'POST',
     path: '/api/stats/recalculate-costs',
-    summary: 'Give a cost to finished runs whose price was unknown; a known cost stays',
+    summary: 'Calculate the cost of finished runs whose price was unknown; known costs do not change',
     description:
-      'Prices are those of the configuration as it is now. Nothing is written twice: running it again finds nothing left to do.',
+      'Prices come from the current configuration. Nothing is written twice: a repeated call finds nothing left to do.',
     responses: { 200: RunCostRecalculationResult },
     errors: [],
     audit: { action: 'run.recalculate-costs', entity: 'tenant', mode: 'noted' },

@@ -17,7 +17,7 @@ export const RunErrorStatistics = Type.Object(
         count: count(),
         sampleMessage: Type.String(),
         sampleRunId: nullable(Uuid, {
-          description: 'Null: with session ownership, where no run of it is the caller’s',
+          description: 'Null: with session ownership, if no run of the cluster belongs to the caller',
         }),
         lastSeenAt: Time,
       }),
@@ -48,10 +48,12 @@ export const RunStatistics = Type.Object(
     currency: nullable(Type.String()),
     runsWithUnknownPricing: count(),
     errorRate: nullable(
-      Type.Number({ description: 'Failed among the completed, failed and canceled; null: none of them' }),
+      Type.Number({
+        description: 'Share of failed runs among the completed, failed and canceled ones; null: no such runs',
+      }),
     ),
     scoredRuns: count(),
-    positiveRate: nullable(Type.Number({ description: 'Share of 1 among the Binary scores; null: none of them' })),
+    positiveRate: nullable(Type.Number({ description: 'Share of 1 among the Binary scores; null: no such scores' })),
     byAgent: Type.Array(Type.Object({ agentName: Type.String(), ...sums })),
     byModel: Type.Array(
       Type.Object({

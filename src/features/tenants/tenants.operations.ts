@@ -11,7 +11,7 @@ export const tenantOperations = defineOperations({
   current: {
     ...read,
     path: '/api/tenants/current',
-    summary: 'Show the tenant that this request is for',
+    summary: 'Show the tenant of this request',
     description: 'The tenant comes from the credential, or from a header where the host allows it.',
     responses: { 200: CurrentTenantResponse },
     errors: [],
@@ -19,9 +19,8 @@ export const tenantOperations = defineOperations({
   list: {
     ...read,
     path: '/api/tenants',
-    summary: 'List the records of tenants by slug; outside the default tenant the own one at most',
-    description:
-      'A record gives a tenant a name for people. Tenants without a record work all the same, and are not in this list.',
+    summary: "List tenant records by slug; outside the default tenant only the caller's own",
+    description: 'A record gives a tenant a display name. Tenants without a record work as well, but are not listed.',
     responses: { 200: Type.Array(TenantDescriptor) },
     errors: [],
     cli: { columns },
@@ -43,8 +42,8 @@ export const tenantOperations = defineOperations({
     ...write,
     method: 'DELETE',
     path: '/api/tenants/{slug}',
-    summary: 'Delete the record of a tenant, and none of its data',
-    description: 'Agents, runs and keys of the tenant stay and keep working under its slug.',
+    summary: 'Delete the record of a tenant, but none of its data',
+    description: 'Agents, runs and keys of the tenant remain and work under its slug.',
     params: TenantSlug,
     responses: { 204: null },
     errors: ['not-found'],

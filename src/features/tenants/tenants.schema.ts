@@ -5,9 +5,7 @@ export const TenantSlug = Type.Object({ slug: Type.String({ pattern: tenantPatte
 
 export const TenantRequest = closed(
   {
-    displayName: Type.Optional(
-      nullable(Type.String({ maxLength: 256, description: 'Name for people; blank: the slug' })),
-    ),
+    displayName: Type.Optional(nullable(Type.String({ maxLength: 256, description: 'Display name; blank: the slug' }))),
   },
   { title: 'TenantRequest' },
 );

@@ -10,7 +10,7 @@ export const toolOperations = defineOperations({
     method: 'GET',
     path: '/api/tools',
     summary: 'List the tools that a definition may name',
-    description: 'Each tool comes with the schema of its arguments and whether it asks for approval.',
+    description: "Each entry shows the schema of the tool's arguments and whether it needs approval.",
     responses: { 200: Type.Array(ToolDescriptor) },
     errors: [],
     cli: { columns: ['name', 'kind', 'effect', 'requiredPermission', 'timeoutMs', 'description'] },
@@ -21,9 +21,9 @@ export const toolOperations = defineOperations({
     scope: 'RunsRead',
     method: 'GET',
     path: '/api/tools/usage',
-    summary: 'Sum up the recorded calls of each tool, most called first',
+    summary: 'Summarize the recorded calls of each tool, most called first',
     description:
-      'Counted are the calls in runs that the caller may see, with failures and durations. A tool that is not registered any more is in the list as long as its calls are recorded.',
+      'Counts cover calls in runs that the caller may see, with failures and durations. A tool that is no longer registered remains in the list as long as its calls are stored.',
     query: Type.Object({
       startedAfter: Type.Optional(Type.String({ format: 'date-time', description: 'Exclusive' })),
       maxTools: Type.Optional(Type.Integer({ description: 'Rows to return, default 50, clamped to 1..200' })),

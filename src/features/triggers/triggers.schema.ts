@@ -17,10 +17,10 @@ const TriggerFlow = flowSettings('the body of a call, such as /data/customer', {
 export const InboundTriggerSaveRequest = closed(
   {
     targetKind: Type.Optional(oneOf(targetKinds, { description: 'Default Agent' })),
-    targetName: Type.String({ maxLength: 128, description: 'What a call starts; it must exist' }),
+    targetName: Type.String({ maxLength: 128, description: 'Name of the target that a call starts; it must exist' }),
     scheme: Type.Optional(
       oneOf(schemes, {
-        description: 'How the sender signs; default standard, which is Standard Webhooks',
+        description: 'Signature scheme of the sender; default standard, which is Standard Webhooks',
       }),
     ),
     secretConfigurationKey: Type.String({
@@ -28,17 +28,17 @@ export const InboundTriggerSaveRequest = closed(
       description: 'Configuration key whose value is the secret, such as `Service:TriggerSecrets:crm`',
     }),
     payloadMode: Type.Optional(
-      oneOf(payloadModes, { description: 'What of the body becomes the message; default WholeBody' }),
+      oneOf(payloadModes, { description: 'Part of the body that becomes the message; default WholeBody' }),
     ),
     payloadPath: Type.Optional(
       nullable(
         Type.String({
           maxLength: 256,
-          description: `Path mode only: 1 to ${maxPathNames} names of members, joined by dots`,
+          description: `Path mode only: 1 to ${maxPathNames} property names, joined by dots`,
         }),
       ),
     ),
-    flow: Type.Optional(nullable(TriggerFlow, { description: 'How the runs of its calls are let in' })),
+    flow: Type.Optional(nullable(TriggerFlow, { description: 'Flow control of the runs that calls queue' })),
     enabled: Type.Optional(Type.Boolean({ default: true, description: 'Default true' })),
     labels: Type.Optional(Labels),
   },
@@ -61,7 +61,7 @@ export const InboundTrigger = Type.Object(
     flow: nullable(TriggerFlow),
     enabled: Type.Boolean(),
     labels: Labels,
-    acceptPath: Type.String({ description: 'Where calls are sent to, below the mount prefix' }),
+    acceptPath: Type.String({ description: 'Path for calls, below the mount prefix' }),
     lastAcceptedAt: nullable(Time),
     createdAt: Time,
     updatedAt: Time,

@@ -35,7 +35,7 @@ export type DeliveryError = (typeof deliveryErrors)[number];
 export type DisabledReason = 'ConsecutiveFailures' | 'Gone';
 
 const EventType = oneOf(webhookEventTypes);
-const secretKey = 'Configuration key of the secret that signs; the secret itself is never sent';
+const secretKey = 'Configuration key that holds the signing secret; the secret itself is never sent';
 
 export const WebhookSaveRequest = closed(
   {
@@ -43,17 +43,17 @@ export const WebhookSaveRequest = closed(
     events: Type.Array(EventType, {
       minItems: 1,
       maxItems: webhookEventTypes.length,
-      description: 'Kinds of events, each once',
+      description: 'Kinds of events, without duplicates',
     }),
     secretConfigurationKey: Type.String({ minLength: 1, maxLength: 256, description: secretKey }),
     headers: Type.Optional(
       nullable(Type.Record(Type.String(), Type.String(), { maxProperties: 1000 }), {
         description:
-          'Sent with every delivery; no place for credentials. Those that the service sets itself are left out',
+          'Headers sent with every delivery; they must not contain credentials. Headers that the service sets itself are ignored',
       }),
     ),
     labels: Type.Optional(Labels),
-    enabled: Type.Optional(Type.Boolean({ description: 'Default true, which also begins to count failures anew' })),
+    enabled: Type.Optional(Type.Boolean({ description: 'Default true, which also resets the count of failures' })),
   },
   { title: 'WebhookSaveRequest' },
 );
@@ -68,11 +68,11 @@ export const WebhookSubscription = Type.Object(
     events: Type.Array(EventType),
     secretConfigurationKey: Type.String({ description: secretKey }),
     resolved: Type.Boolean({ description: 'Whether that key has a value now' }),
-    headers: Type.Record(Type.String(), oneOf(['***']), { description: 'Their values are not shown' }),
+    headers: Type.Record(Type.String(), oneOf(['***']), { description: 'Names of the headers; values are not shown' }),
     labels: Labels,
     enabled: Type.Boolean(),
     disabledReason: nullable(oneOf(['ConsecutiveFailures', 'Gone']), {
-      description: 'Why the service has stopped it; null: it has not',
+      description: 'Reason why the service disabled the webhook; null: it did not',
     }),
     consecutiveFailures: Type.Integer({ minimum: 0 }),
     createdAt: Time,
@@ -85,7 +85,7 @@ export type WebhookSubscription = Static<typeof WebhookSubscription>;
 export const WebhookTestResponse = Type.Object(
   {
     name: Type.String(),
-    queued: Type.Boolean({ description: 'False: nothing is sent, and the message says why' }),
+    queued: Type.Boolean({ description: 'False: nothing is sent, and the message gives the reason' }),
     message: Type.String(),
     deliveryId: nullable(Uuid),
   },
@@ -99,12 +99,14 @@ export const WebhookDelivery = Type.Object(
     subscriptionId: Uuid,
     tenantId: Type.String(),
     eventType: EventType,
-    payload: Type.String({ description: 'The JSON body as it is sent' }),
+    payload: Type.String({ description: 'JSON body that is sent' }),
     status: oneOf(deliveryStatuses),
     attempt: Int32({ minimum: 0, description: 'Attempts made' }),
-    responseCode: nullable(Type.Integer(), { description: 'Of the latest attempt; null when no answer came' }),
-    error: nullable(oneOf(deliveryErrors), { description: 'Of the latest attempt' }),
-    nextAttemptAt: nullable(Time, { description: 'Of a pending one' }),
+    responseCode: nullable(Type.Integer(), {
+      description: 'HTTP status of the latest attempt; null without a response',
+    }),
+    error: nullable(oneOf(deliveryErrors), { description: 'Error of the latest attempt' }),
+    nextAttemptAt: nullable(Time, { description: 'Time of the next attempt of a pending delivery' }),
     createdAt: Time,
     deliveredAt: nullable(Time),
   },
@@ -116,8 +118,8 @@ export const DeliveryQuery = Type.Object({ status: Type.Optional(oneOf(deliveryS
 
 export const WebhookRetryRequest = closed(
   {
-    from: Type.Unsafe<string>({ ...Time, description: 'Deliveries of events from then on' }),
-    to: Type.Optional(nullable(Time, { description: 'To before then; default: up to now' })),
+    from: Type.Unsafe<string>({ ...Time, description: 'Deliveries of events at or after this time' }),
+    to: Type.Optional(nullable(Time, { description: 'Deliveries of events before this time; default: now' })),
     statuses: Type.Optional(
       Type.Array(oneOf(['Delivered', 'Failed', 'Dropped']), {
         minItems: 1,
@@ -133,9 +135,9 @@ export type WebhookRetryRequest = Static<typeof WebhookRetryRequest>;
 export const WebhookRetryResponse = Type.Object(
   {
     name: Type.String(),
-    queued: Type.Integer({ minimum: 0, description: 'Deliveries that are sent again' }),
-    more: Type.Boolean({ description: 'True: the range holds more than one request takes' }),
-    nextFrom: nullable(Time, { description: 'The `from` of the request that goes on; null: there is no more' }),
+    queued: Type.Integer({ minimum: 0, description: 'Number of deliveries that are resent' }),
+    more: Type.Boolean({ description: 'True: the range holds more deliveries than one request resends' }),
+    nextFrom: nullable(Time, { description: 'The `from` of the next request; null: there are no more' }),
   },
   { title: 'WebhookRetryResponse' },
 );
