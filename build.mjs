@@ -2,6 +2,7 @@
  * The only build script. `node build.mjs` makes the single executable dist/acp for this platform;
  * `--target <platform>` (repeatable, or `all`) makes dist/acp-<platform> for another one;
  * `node build.mjs bundle` makes only dist/acp.mjs, which a clone runs.
+ * Design: docs/design/executable.md.
  */
 import { spawnSync } from 'node:child_process';
 import { createHash } from 'node:crypto';

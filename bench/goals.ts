@@ -27,7 +27,10 @@ const quotaGoals: readonly (readonly [name: string, least: number])[] = [
   ['a rule on tokens', 0.8],
 ];
 
-/** What the service promises, compared with what was measured; a goal that was not measured is left out. */
+/**
+ * What the service promises, compared with what was measured; a goal that was not measured is left out.
+ * Design: docs/design/performance.md.
+ */
 export const judge = ({
   measurements,
   quotaRules,

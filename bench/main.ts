@@ -225,6 +225,7 @@ const profile = async (options: Options, folder: string): Promise<void> => {
     ['sse', false],
     ['json', false],
     ['sse', true],
+    ['json', true],
   ] as const) {
     note(`profile of ${answer}${tools ? ' with a tool call' : ''}`);
     const settings = { answer, tools, acp: options.acp, results: dirname(options.json) };

@@ -55,6 +55,7 @@ export const createApp = async ({ config, mode, ...options }: AppOptions): Promi
       triggers,
       a2a,
       worker,
+      heartbeats,
       places,
     } = execution;
     const { ready, assertReady } = storeReadiness(opened);
@@ -117,6 +118,7 @@ export const createApp = async ({ config, mode, ...options }: AppOptions): Promi
       works,
       parts: [
         leased.part,
+        ...(heartbeats === null ? [] : [heartbeats]),
         { started: attachments.startSweep, close: attachments.close },
         leased.guarded('loose-contents', attachments.loose),
         ...(care === null ? [] : [leased.guarded('partitions', care.making), care.looking]),

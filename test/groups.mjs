@@ -22,7 +22,7 @@ const waitingGroupBytes = 40_000;
 const waitingShare = 0.8;
 /**
  * Their units of work on PostgreSQL have effects beside their stores, or say something: each loses its first attempt, as if
- * another transaction had been in the way (`ACP_REPEAT_UNITS`, decision 148).
+ * another transaction had been in the way (`ACP_REPEAT_UNITS`, docs/design/transactions.md).
  */
 const repeated = ['approvals', 'audit', 'emergency', 'tenants'].map((feature) => `test/features/${feature}/`);
 

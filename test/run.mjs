@@ -2,6 +2,7 @@
  * `npm test`: installs and builds what the tests need, then runs them on the pinned Node with its own test runner.
  * `npm test -- test/core` or a file or a glob picks tests; options such as `--test-name-pattern=CONF-14` are passed on,
  * and a test's name begins with its file's path where files share a process (`groups.mjs`).
+ * Design: docs/design/testing.md.
  */
 import { spawn } from 'node:child_process';
 import { chmodSync, mkdtempSync, rmSync, statSync } from 'node:fs';

@@ -242,7 +242,7 @@ export const composeExecution = async (foundation: Foundation) => {
     ]),
   });
   const triggers = triggersFeature({ ...base, launch: runs.launch, agentExists: agents.exists });
-  const worker = composeWorker(base, {
+  const { worker, heartbeats } = composeWorker(base, {
     queue,
     telemetry: watched,
     places,
@@ -290,6 +290,7 @@ export const composeExecution = async (foundation: Foundation) => {
     a2a,
     triggers,
     worker,
+    heartbeats,
   };
 };
 

@@ -17,6 +17,7 @@ import { createAuditLog } from '../features/audit/index.ts';
 import { createStopsInForce } from '../features/emergency/index.ts';
 import {
   hostAttribution,
+  hostDeploymentCredential,
   hostLibrary,
   hostRoleDecision,
   hostRunAuthorization,
@@ -74,8 +75,11 @@ export const createFoundation = async ({ config, mode, clock = systemClock, ...o
   const newId = (): string => newIdAt(now());
   const egressRefused = countEgressRefusals(telemetry);
 
+  const modulesAudit: LateAudit = { trail: null };
+  const modules = await loadHostModules(Host.Modules, (path) => loadModule(path, hostLibrary), modulesAudit);
   const providers: ModelProviders = createModelProviders(Service.Providers, {
     log: (entry) => log.warn({ ...entry }, 'A model provider failed'),
+    deploymentCredential: hostDeploymentCredential(modules.deploymentCredential),
     protection: modelProtection(config.values),
     answerLimits: answerLimits(config.values),
     allowPrivateEndpoints: Service.Egress.AllowPrivateNetworkTargets,
@@ -87,8 +91,6 @@ export const createFoundation = async ({ config, mode, clock = systemClock, ...o
     ),
     now,
   });
-  const modulesAudit: LateAudit = { trail: null };
-  const modules = await loadHostModules(Host.Modules, (path) => loadModule(path, hostLibrary), modulesAudit);
   const roles = roleDecision(config, modules, log);
   const authorization = hostRunAuthorization(modules.runAuthorization, log);
   const hostTools = await loadHostTools(config, modules, () => egressRefused('tool', 'connect'));

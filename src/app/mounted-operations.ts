@@ -60,7 +60,7 @@ export const mountedOperations = (config: Config): ApiTable => {
 export const isOffered = ({ Host }: Config, { envelope }: Operation): boolean =>
   envelope !== 'OpenAi' || Host.OpenAi.Enabled;
 
-/** Whether the API description has an operation. The diagnostics are left out while they are off: their 404 says which setting turns them on. */
+/** Whether the API description has an operation. The diagnostics are left out while they are off; their 404 names the setting that turns them on. */
 export const isDescribed = (config: Config, feature: string, operation: Operation): boolean =>
   isOffered(config, operation) && (feature !== 'diagnostics' || config.Host.EnableDiagnosticsEndpoint);
 

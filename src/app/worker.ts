@@ -1,6 +1,7 @@
-import { type JobStore, observeJobDepth } from '../features/jobs/index.ts';
+import { type JobStore, observeJobDepth, workerHeartbeatStore } from '../features/jobs/index.ts';
 import { createJobTelemetry, type JobTelemetry } from '../scheduler/job-telemetry.ts';
 import { createJobWorker, type JobWorker, type WorkerPorts } from '../scheduler/job-worker.ts';
+import { createWorkerHeartbeats } from '../scheduler/worker-heartbeats.ts';
 import type { Foundation } from './foundation.ts';
 import { jobWorkerOptions } from './options.ts';
 
@@ -27,10 +28,11 @@ export const composeWorker = (
     readonly queue: JobStore;
     readonly telemetry: JobTelemetry;
   },
-): JobWorker => {
+) => {
   // Leases and when a job is due are compared by all processes.
   const { announcements, storeClock: clock, log } = base;
-  const worker = createJobWorker(
+  const options = jobWorkerOptions(base.config);
+  const worker: JobWorker = createJobWorker(
     {
       queue,
       handlers,
@@ -41,12 +43,25 @@ export const composeWorker = (
       clock,
       log,
     },
-    jobWorkerOptions(base.config),
+    options,
   );
   announcements.listen('jobs', {
     heard: (dueAt) => worker.told(Number(dueAt)),
     missed: () => worker.told(null),
   });
   announcements.listen('cancel', { heard: worker.toldToStop, missed: () => worker.toldToStop(null) });
-  return worker;
+  // The owner of a store frees what its predecessor had when it starts.
+  const heartbeats = base.isShared
+    ? createWorkerHeartbeats(
+        {
+          store: base.storage.stores(workerHeartbeatStore),
+          clock,
+          log,
+          missed: () => void worker.renew(),
+          ended: worker.leasesEnded,
+        },
+        options.owner,
+      )
+    : null;
+  return { worker, heartbeats };
 };

@@ -1,10 +1,11 @@
+import type { Command } from 'commander';
 import { AcpError, type FieldError } from '../contract/errors.ts';
 import { readText } from './files/read-body.ts';
 import type { Session } from './session.ts';
 
-/** Where a generated command takes its input from. */
+/** Where a command takes its input from. */
 export interface InputPlaces {
-  /** Options such as `--kind`, by the member that they fill. */
+  /** Options such as `--kind`, and arguments such as `<name>`, by the property that they fill. */
   readonly options: ReadonlyMap<string, string>;
   /** The file of `-f`; undefined: none was given. */
   readonly file: string | undefined;
@@ -24,7 +25,35 @@ const optionHint = (errors: readonly FieldError[], { options, takesFile }: Input
   return `${names.join(', ')}${takesFile ? `; or ${names.length === 1 ? 'a member' : 'members'} of the file of -f` : ''}.`;
 };
 
-/** Each member with file and line. */
+/** `expiresAt` is given by `--expires`, `scopes` by `--scope`: an option of a hand-written command may be the shorter word. */
+const fillsMember = (name: string, member: string): boolean => member.toLowerCase().startsWith(name.toLowerCase());
+
+/** What a hand-written command takes for a property: of several words that fit, the longest. */
+const inputFor = ({ registeredArguments, options }: Command, member: string): string | undefined => {
+  const inputs = [
+    ...registeredArguments.map((argument) => ({ name: argument.name(), flag: `<${argument.name()}>` })),
+    ...options.map((option) => ({ name: option.attributeName(), flag: option.long ?? option.flags })),
+  ];
+  return inputs
+    .filter(({ name }) => fillsMember(name.replaceAll('-', ''), member))
+    .sort((left, right) => right.name.length - left.name.length)[0]?.flag;
+};
+
+/** A refusal of what a hand-written command was given, with the option or argument of each refused property. */
+export const namedInputFault = (error: unknown, command: Command): unknown => {
+  // A file is where such a command has its input from, and its own report says at which line.
+  if (!(error instanceof AcpError) || command.options.some((option) => option.attributeName() === 'file')) return error;
+  const { errors = [], hint: ownHint } = error.details;
+  const named = errors.map(memberOf).flatMap((member): [string, string][] => {
+    const input = inputFor(command, member);
+    return input === undefined ? [] : [[member, input]];
+  });
+  const hint = optionHint(errors, { options: new Map(named), file: undefined, takesFile: false });
+  if (hint === null || ownHint !== undefined) return error;
+  return new AcpError(error.code, error.message, { cause: error, details: { ...error.details, hint } });
+};
+
+/** Each property with file and line. */
 const inFile = async (
   file: string,
   errors: readonly FieldError[],
@@ -39,7 +68,7 @@ const inFile = async (
   });
 };
 
-/** A refusal of the input, with where each refused member was given; any other error as it is. */
+/** A refusal of the input, with the place of each refused property; any other error as it is. */
 export const placedInputFault = async (
   error: unknown,
   places: InputPlaces,

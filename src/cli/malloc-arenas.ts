@@ -10,6 +10,7 @@ const serving = new Set(['serve', 'quickstart']);
  * Replaces an executable that is going to serve by itself with one arena for all threads, as bin/acp does for a clone:
  * glibc reads the number before any of our code runs. The process id stays. Elsewhere, and when the variable is set,
  * nothing happens.
+ * Design: docs/design/memory.md.
  */
 export const limitArenas = (argv: readonly string[]): void => {
   if (process.platform !== 'linux' || process.execve === undefined || !isSea()) return;

@@ -69,7 +69,12 @@ export const buildProgram = (state: ProgramState = { exitCode: 0 }): Command => 
     async (...raw: unknown[]): Promise<void> => {
       const command = raw.at(-1) as Command;
       const session = openSession(globalOptions(program));
-      const exitCode = await action(session, { args: command.processedArgs, options: command.opts() });
+      const call = action(session, { args: command.processedArgs, options: command.opts() });
+      const exitCode = await call.catch(async (error: unknown) => {
+        if (session.globals.json) throw error;
+        const { namedInputFault } = await import('./input-faults.ts');
+        throw namedInputFault(error, command);
+      });
       state.exitCode = exitCode ?? 0;
     };
   const host: CommandHost = { program, act };

@@ -24,7 +24,7 @@ export const tagDescriptions: Readonly<Record<string, string>> = {
   Statistics: 'Counts, tokens, cost and latency of runs over time.',
   Tenants: 'The tenants of the service.',
   Tools: 'Tools that agents may call.',
-  Traces: 'OpenTelemetry spans: those of a run, and those of agents that run elsewhere.',
+  Traces: 'OpenTelemetry spans: spans of a run, and spans of agents that other programs run.',
   Triggers: 'Addresses where signed calls of other systems start runs.',
   Webhooks: 'Subscriptions to events, and their deliveries.',
 };

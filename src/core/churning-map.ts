@@ -1,7 +1,7 @@
 /**
  * A map whose entries come and go all the time. A `Map` makes a new table every so many entries, and V8 links the old one
  * to it: once one of these tables is in the old generation, every later one gets there too, with all the values that
- * it held, until the next full collection (docs/decisions/0051). Here the table holds places only, and the values are in an array.
+ * it held, until the next full collection (docs/design/memory.md). Here the table holds places only, and the values are in an array.
  */
 export class ChurningMap<K, V> {
   readonly #places = new Map<K, number>();

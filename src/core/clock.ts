@@ -8,6 +8,7 @@ export interface Timer {
 /**
  * The time of the service, made once at the composition root: what it dates, what it lets lapse, and what it does later.
  * Waits for a machine (a socket, a worker thread, a lock of a file, a call that may take so long) are not of this time.
+ * Design: docs/design/clocks-and-leases.md.
  */
 export interface Clock {
   /** Epoch milliseconds; needs no `this`. */

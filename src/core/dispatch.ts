@@ -12,6 +12,7 @@ import { requireRaised } from './caller/authority.ts';
 import { createCallerChecks } from './caller/caller-checks.ts';
 import type { AskingCaller, IncomingCall, RequiredAuthority } from './caller/incoming-call.ts';
 import type { CallContext, Caller, UnreadCall } from './context.ts';
+import { storedJson } from './documents/stored-text.ts';
 import { type AnswerOnce, type Idempotency, idempotencyHeader } from './idempotency.ts';
 import {
   type BodyErrors,
@@ -61,7 +62,7 @@ export interface Dispatch {
   /**
    * One pipeline for the calls of every transport: who asks and whether they may, readiness, input, the authority that
    * the input asks for, handler. Nothing is read of what callers send before they may make the call. Throws AcpError;
-   * anything else is a bug and becomes `internal` at the transport.
+   * anything else is a bug and becomes `internal` at the transport. Design: docs/design/http.md.
    */
   call(entry: OperationEntry, incoming: IncomingCall): Promise<Dispatched>;
   /** The first of these steps, for a page that is no operation. `what`: the subject of a refusal. */
@@ -158,7 +159,7 @@ export const createDispatch = (
         const readBody = bodyReader(operation, incoming);
         const reading = readBody === undefined ? incoming.readBody() : null;
         const rawBody = reading instanceof Promise ? await reading : reading;
-        const received = incoming.received(rawBody);
+        const received = incoming.received(rawBody === null ? null : storedJson(rawBody));
         const answers = answering.get(entry);
         if (answers === undefined) throw new Error(`Operation ${entry.id} is not part of this table.`);
         answers.checkers ??= compileInputCheckers(operation);

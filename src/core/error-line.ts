@@ -1,7 +1,7 @@
 import { stdSerializers } from 'pino';
 import { AcpError } from '../contract/errors.ts';
 
-/** Classes of the language: the code never throws them on purpose. A class of its own says what has happened by its name. */
+/** Classes of the language: the code never throws them on purpose. An error of another class is named after what has happened. */
 const plainErrors: ReadonlySet<string> = new Set([
   ...['Error', 'TypeError', 'RangeError', 'ReferenceError', 'SyntaxError', 'EvalError', 'URIError'],
   ...['AggregateError', 'AssertionError'],
@@ -18,7 +18,7 @@ const chainOf = (error: Error): readonly Error[] => {
   return chain;
 };
 
-/** What an error says of itself; null: it is one of the language, and says nothing. */
+/** Whether an error reports a fault; null: it is an error of the language and reports neither. */
 const stated = (error: Error): boolean | null => {
   if (error instanceof AcpError) return error.code === 'internal';
   const { errorClass } = error as { readonly errorClass?: unknown };
@@ -42,7 +42,7 @@ const withoutStacks = (value: unknown, depth = 0): unknown => {
 };
 
 /**
- * Errors as lines have them: type, message with those of the causes, and members. A fault of the service has its stack as well,
+ * Errors in log lines: type, the messages of the error and its causes, and properties. A fault of the service has its stack as well,
  * in the first line that has the error.
  */
 export const createErrorSerializer = () => {

@@ -15,7 +15,7 @@ export interface KeptState {
   readonly decides?: boolean;
 }
 
-/** All that a process keeps about the store between two requests; docs/decisions/0126 has the reasons, and the test of each. */
+/** All that a process keeps about the store between two requests; docs/design/scale-out.md has the reasons, and the test of each. */
 export const instanceState = {
   emergencyStops: { kind: 'table', truth: ['emergency_stops'], sharedAgeMs: 1000 },
   providerBindings: { kind: 'table', truth: ['tenant_provider_bindings'], sharedAgeMs: 5000 },
@@ -37,7 +37,7 @@ export const instanceState = {
   // Nothing of it is in memory; it is named because a process that kept answers would have to say how old they may be.
   responseCache: { kind: 'own', truth: ['response_cache'], sharedAgeMs: 0 },
   treeBudgets: { kind: 'own', truth: [], sharedAgeMs: null },
-  // Saves tries in front of the row's lock, which decides; who waits for another process has a row in its line (decision 131).
+  // Saves tries in front of the row's lock, which decides; who waits for another process has a row in its line (docs/design/sessions.md).
   sessionLine: { kind: 'own', truth: ['sessions', 'session_places'], sharedAgeMs: 0 },
   sessionPauses: { kind: 'own', truth: ['session_requests', 'approvals'], sharedAgeMs: 0 },
   quotaHolds: { kind: 'own', truth: ['quota_holds', 'quota_usage'], sharedAgeMs: 0 },
@@ -46,7 +46,7 @@ export const instanceState = {
   idempotencyMarks: { kind: 'own', truth: ['idempotency_keys'], sharedAgeMs: 0 },
   unwrittenRuns: { kind: 'own', truth: [], sharedAgeMs: null },
   tokenCallers: { kind: 'own', truth: [], sharedAgeMs: null },
-  // What this process met of a provider; another one finds out by its own calls (decision 120).
+  // What this process met of a provider; another one finds out by its own calls (docs/design/scale-out.md).
   circuitBreakers: { kind: 'own', truth: [], sharedAgeMs: null },
   rateLimits: { kind: 'own', truth: [], sharedAgeMs: null },
   triggerWindows: { kind: 'own', truth: [], sharedAgeMs: null },
@@ -67,7 +67,10 @@ interface Leftover {
 /** What a process that died leaves open in the store, in the order in which the next one closes it. */
 export const leftovers = {
   runs: { ownerOnly: true, otherwise: 'closed when their process gives no sign of life' },
-  jobs: { ownerOnly: true, otherwise: 'taken when their lease has lapsed' },
+  jobs: {
+    ownerOnly: true,
+    otherwise: 'taken when their lease has lapsed, or 14 s after the last heartbeat of their worker',
+  },
   quotaHolds: { ownerOnly: true, otherwise: 'they go with the end of their runs, or 20 s after their process' },
   sessionLocks: { ownerOnly: true, otherwise: 'they lapse after 14 s' },
   heartbeats: { ownerOnly: false, otherwise: 'those of runs that have ended are nobody’s' },

@@ -15,7 +15,7 @@ interface SchemaShape {
 
 type Change = (value: unknown) => unknown;
 
-/** Whether null says something of its own. A schema without any of these keywords takes every value. */
+/** Whether null has a meaning of its own. A schema without any of these keywords takes every value. */
 const takesNull = ({ type, enum: words, const: only, anyOf, oneOf }: SchemaShape): boolean => {
   const branches = anyOf ?? oneOf;
   if (branches !== undefined) return branches.some(takesNull);
@@ -65,7 +65,7 @@ const flat = (branches: readonly SchemaShape[]): readonly SchemaShape[] =>
     return inner === undefined ? [branch] : flat(inner);
   });
 
-/** Of a union, the branches for lists and for objects; where several are for either, nothing tells which one is meant. */
+/** Of a union, the branches for lists and for objects; null where several fit, since nothing decides between them. */
 const changedUnion = (branches: readonly SchemaShape[]): Change | null => {
   const lists = branches.filter(({ items }) => items !== undefined);
   const objects = branches.filter(({ properties }) => properties !== undefined);

@@ -2,7 +2,6 @@ import type { TSchema } from 'typebox';
 import { AcpError, type FieldError } from '../contract/errors.ts';
 import type { Operation, UploadedFile } from '../contract/operation.ts';
 import type { ReceivedInput } from './caller/incoming-call.ts';
-import { storedJson } from './documents/stored-text.ts';
 import { type Checker, compileChecker } from './validate.ts';
 
 const parts = ['params', 'query', 'headers', 'body'] as const;
@@ -13,7 +12,7 @@ export interface CheckedInput extends Record<Part, unknown> {
   file: UploadedFile | undefined;
 }
 
-/** What is wrong with a body that the rules of a feature look at and its schema does not: reported with what does not fit the schema. */
+/** Findings of a feature's rules that its schema cannot express: reported together with the findings of the schema. */
 export type BodyErrors = (body: unknown) => readonly FieldError[];
 
 export type InputCheckers = Readonly<Partial<Record<Part, Checker>>>;
@@ -56,7 +55,7 @@ export const checkInput = (checkers: InputCheckers, received: ReceivedInput, bod
     if (checker !== undefined)
       input[part] =
         part === 'body'
-          ? checkPart(part, checker, storedJson(received.body()), bodyErrors)
+          ? checkPart(part, checker, received.body(), bodyErrors)
           : checkPart(part, checker, received[part]);
   }
   return input;

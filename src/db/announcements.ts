@@ -3,6 +3,7 @@
  * follows a run that does not execute there (run id); `state`: rows have changed that processes keep copies of; `jobs`:
  * one may be due; `cancel`: somebody asks for the end of a run or a job (its id); `session`: a session was given back (its
  * id); `quotas`: something that a tenant's quotas limit has become free (its id); `schedules`: one was saved (when it is due).
+ * Design: docs/design/scale-out.md.
  */
 export type Topic = 'run-events' | 'watch' | 'state' | 'jobs' | 'cancel' | 'session' | 'quotas' | 'schedules';
 

@@ -123,7 +123,10 @@ const applyPending = (
     return pending;
   });
 
-/** Applies what is pending, one transaction each, so that a crash leaves whole steps; returns their names. */
+/**
+ * Applies what is pending, one transaction each, so that a crash leaves whole steps; returns their names.
+ * Design: docs/design/store-moves.md.
+ */
 export const migrate = async (
   storage: RootStorage,
   migrations: readonly Migration[],

@@ -15,7 +15,7 @@ import type { Tables } from './tables.ts';
 import { doWork, type UnitOfWork } from './unit-of-work.ts';
 import { createWorkLines } from './work-lines.ts';
 
-/** The only way to the database. */
+/** The only way to the database. Design: docs/design/transactions.md. */
 export interface Storage {
   readonly dialect: SqlDialect;
   /** True when what is written survives the process. */

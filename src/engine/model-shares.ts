@@ -13,7 +13,7 @@ export interface ModelShare {
   readonly cost: CostMicros | null;
 }
 
-// A run has a few; one that another program tells of may name thousands, and what it used is stored with its row.
+// A run has a few; a run that another program reports may name thousands, and its shares are stored with its row.
 const mostModels = 32;
 
 const together = (a: ModelShare, b: ModelShare): ModelShare => ({

@@ -107,7 +107,7 @@ const addTerm = (a: number | null, b: number | null): number | null => (a === nu
 
 const samePrice = (a: number | null, b: number | null): number | null => (a === b ? a : null);
 
-/** Unit prices of calls that had different ones are none of the whole. */
+/** A sum over calls with different unit prices has no unit prices. */
 const samePrices = (a: UnitPrices, b: UnitPrices): UnitPrices => ({
   input: samePrice(a.input, b.input),
   output: samePrice(a.output, b.output),

@@ -237,12 +237,9 @@ export class HttpCall extends HttpCaller implements IncomingCall {
   }
 
   openStream(caller: Caller): void {
-    const { raw } = this.exchange;
-    // The answer to a caller that has gone is never written, and says no more that it closes.
-    if (this.#isCounted || raw.closed || raw.destroyed) return;
-    const ended = this.#openStreams.open(caller);
+    if (this.#isCounted) return;
+    this.#openStreams.open(caller, this.exchange.raw);
     this.#isCounted = true;
-    raw.once('close', ended);
   }
 
   async openFile(): Promise<UploadedFile> {

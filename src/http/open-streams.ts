@@ -1,3 +1,4 @@
+import type { ServerResponse } from 'node:http';
 import { AcpError } from '../contract/errors.ts';
 import type { Caller } from '../core/context.ts';
 import { callerKey } from './request-limit.ts';
@@ -30,8 +31,10 @@ export const createOpenStreams = ({ maxPerCaller, maxPerTenant }: OpenStreamLimi
   const callers = new Map<string, number>();
   const tenants = new Map<string, number>();
   return {
-    /** Returns the function that says, once, that the stream has ended. Throws `too-many-streams`. */
-    open(caller: Caller): () => void {
+    /** Counts a stream until its response closes. Throws `too-many-streams`. */
+    open(caller: Caller, response: Pick<ServerResponse, 'closed' | 'destroyed' | 'once'>): void {
+      // The response to a caller that has gone is never written, and may have emitted its last event.
+      if (response.closed || response.destroyed) return;
       const { tenantId } = caller;
       const key = callerKey(caller);
       if ((callers.get(key) ?? 0) >= maxPerCaller)
@@ -40,10 +43,10 @@ export const createOpenStreams = ({ maxPerCaller, maxPerTenant }: OpenStreamLimi
         throw tooMany('This tenant', maxPerTenant, 'Service:Streams:MaxPerTenant');
       add(callers, key, 1);
       add(tenants, tenantId, 1);
-      return () => {
+      response.once('close', () => {
         add(callers, key, -1);
         add(tenants, tenantId, -1);
-      };
+      });
     },
   };
 };

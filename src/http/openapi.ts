@@ -73,7 +73,7 @@ const frameSchema = (event: JsonObject): JsonObject => ({
   },
 });
 
-/** OTLP has a binary form beside JSON, in either direction. */
+/** OTLP has a binary form in addition to JSON, in either direction. */
 const protobuf: JsonObject = { 'application/x-protobuf': { schema: { type: 'string', format: 'binary' } } };
 
 const answerType = ({ page }: Operation): string => (page === true ? 'text/html' : 'application/json');

@@ -21,6 +21,23 @@ const maxBesideBytes = 1_310_720;
 /** What the parser holds of a file before it stops the sender. */
 const bufferBytes = 65_536;
 
+/**
+ * Whether a chunk begins more parts than a form may have. The parser tells of too many only once it has gone through all of the
+ * chunk, and a part of ten bytes costs it as much as kilobytes of a file.
+ */
+const partsCheck = (contentType: string): ((chunk: Buffer) => boolean) => {
+  const [, quoted, plain] = /;[ \t]*boundary=(?:"([^"]+)"|([^";\s]+))/i.exec(contentType) ?? [];
+  const delimiter = Buffer.from(`\r\n--${quoted ?? plain ?? ''}`, 'latin1');
+  return (chunk) => {
+    let parts = 0;
+    for (let at = chunk.indexOf(delimiter); at !== -1; at = chunk.indexOf(delimiter, at + delimiter.length)) {
+      parts += 1;
+      if (parts > limits.parts + 1) return true;
+    }
+    return false;
+  };
+};
+
 /** An upload in progress. `stop` ends the reading of what nobody wants any more; it is safe to call at any time. */
 export interface Upload {
   readonly file: Promise<UploadedFile>;
@@ -64,6 +81,7 @@ const openParser = (request: IncomingMessage) => {
  */
 export const openUpload = (request: IncomingMessage, response: ServerResponse, { part }: UploadShape): Upload => {
   const parser = openParser(request);
+  const hasTooManyParts = partsCheck(request.headers['content-type'] ?? '');
   const opened = Promise.withResolvers<UploadedFile>();
   const whole = Promise.withResolvers<void>();
   // Whoever waits for either is told; nobody may be waiting.
@@ -76,8 +94,7 @@ export const openUpload = (request: IncomingMessage, response: ServerResponse, {
   const stop = (): void => {
     if (ended) return;
     ended = true;
-    request.off('data', count).off('close', gone).off('error', gone);
-    request.unpipe(parser);
+    request.off('data', take).off('end', finish).off('close', gone).off('error', gone);
     request.pause();
   };
   const fail = (error: Error): void => {
@@ -92,10 +109,12 @@ export const openUpload = (request: IncomingMessage, response: ServerResponse, {
     if (!request.complete) fail(new RequestAbortedError());
   };
   const tooMuch = (): void => fail(new AcpError('payload-too-large', 'The form has too much beside its file.'));
-  const count = (chunk: Buffer): void => {
+  const take = (chunk: Buffer): void => {
     total += chunk.length;
-    if (total - (file?.bytesRead ?? 0) > maxBesideBytes) tooMuch();
+    if (total - (file?.bytesRead ?? 0) > maxBesideBytes || hasTooManyParts(chunk)) tooMuch();
+    else if (!parser.write(chunk)) request.pause();
   };
+  const finish = (): void => void parser.end();
 
   const read = async function* (stream: FileStream): AsyncGenerator<Uint8Array, void> {
     try {
@@ -129,8 +148,8 @@ export const openUpload = (request: IncomingMessage, response: ServerResponse, {
     if (file === null) fail(required(part, 'none'));
     else whole.resolve();
   });
-  request.on('close', gone).on('error', gone).on('data', count);
+  request.on('close', gone).on('error', gone).on('data', take).on('end', finish);
+  parser.on('drain', () => ended || request.resume());
   if (/^100-continue$/i.test(request.headers.expect ?? '')) response.writeContinue();
-  request.pipe(parser);
   return { file: opened.promise, stop };
 };

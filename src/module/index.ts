@@ -30,6 +30,7 @@ export type {
   AttributionAnswer,
   AttributionRequest,
   AttributionResolver,
+  DeploymentTokenSource,
   HostModule,
   HostModuleExport,
   HostSkill,

@@ -54,8 +54,11 @@ export interface JobQueue {
     limit: number,
     choice: JobChoice,
   ): Promise<readonly QueuedJob[]>;
-  /** Ends the jobs whose lease lapsed in their last attempt, as `lease-expired`; returns those that it has ended. */
-  expire(now: number, except: readonly string[]): Promise<readonly QueuedJob[]>;
+  /**
+   * Ends the jobs whose lease lapsed in their last attempt, as `lease-expired`; returns those that it has ended. `owners`:
+   * only jobs of these workers.
+   */
+  expire(now: number, except: readonly string[], owners?: readonly string[]): Promise<readonly QueuedJob[]>;
   /** Extends the leases of one worker and returns the jobs that are still held. */
   renew(leases: readonly JobLease[], leaseUntil: number): Promise<readonly string[]>;
   /** Those of one worker's jobs that somebody asked to stop, and who did. */

@@ -45,7 +45,7 @@ export interface WorkerPorts {
   };
 }
 
-/** Takes due jobs up to its limits and renews their leases at half their duration. */
+/** Takes due jobs up to its limits and renews their leases at half their duration. Design: docs/design/jobs.md. */
 export const createJobWorker = (ports: WorkerPorts, options: JobWorkerOptions) => {
   const { queue, telemetry, clock, log } = ports;
   const { now } = clock;
@@ -175,6 +175,16 @@ export const createJobWorker = (ports: WorkerPorts, options: JobWorkerOptions) =
     lookSoon(dueAt);
   };
 
+  const failed = async (lost: readonly QueuedJob[]): Promise<void> => {
+    for (const job of lost) {
+      log.error({ jobId: job.id, tenantId: job.tenantId }, 'The last attempt of a job was lost');
+      telemetry.lost(job);
+      await ports.lost?.(job);
+      // The sweep of this poll may have looked before the job had ended.
+      if (job.needsPlace === true) await ports.places?.freed(job.id);
+    }
+  };
+
   /** Jobs that nobody will take again, because their last attempt was lost. */
   const expireLost = async (): Promise<void> => {
     if (!takes) return;
@@ -184,13 +194,7 @@ export const createJobWorker = (ports: WorkerPorts, options: JobWorkerOptions) =
     const lapsed = await queue.expire(at - answersSince >= graceMs ? at : longAgo, [...running.keys()]);
     answeredAt = now();
     answersSince = Math.min(answersSince, answeredAt);
-    for (const job of lapsed) {
-      log.error({ jobId: job.id, tenantId: job.tenantId }, 'The last attempt of a job was lost');
-      telemetry.lost(job);
-      await ports.lost?.(job);
-      // The sweep of this poll may have looked before the job had ended.
-      if (job.needsPlace === true) await ports.places?.freed(job.id);
-    }
+    await failed(lapsed);
   };
 
   const abortLost = (entries: readonly Held[]): void => {
@@ -233,6 +237,8 @@ export const createJobWorker = (ports: WorkerPorts, options: JobWorkerOptions) =
     takes = false;
   };
 
+  const notExpired = (error: unknown): void => log.error({ error }, 'Lost jobs could not be looked for');
+
   const onPoll = (): Promise<unknown> => {
     lookSince(null);
     return Promise.all([
@@ -240,7 +246,7 @@ export const createJobWorker = (ports: WorkerPorts, options: JobWorkerOptions) =
       [...running.values()].some((entry) => entry.leaseUntil <= now()) ? renew() : null,
       heedCancelsSoon(),
       sweepPlaces(),
-      expireLost().catch((error: unknown) => log.error({ error }, 'Lost jobs could not be looked for')),
+      expireLost().catch(notExpired),
     ]);
   };
 
@@ -262,6 +268,20 @@ export const createJobWorker = (ports: WorkerPorts, options: JobWorkerOptions) =
     /** Called when another process was asked for the end of a job; null: some may have been, unheard. */
     toldToStop(id: string | null): void {
       if (id === null || running.get(id) !== undefined) void heedCancelsSoon();
+    },
+    /** Called when the leases of these workers were ended: their jobs are taken, or fail, before the next poll. */
+    leasesEnded(owners: readonly string[]): void {
+      if (!takes) return;
+      lookSince(null);
+      // Without the grace of polls: each of these workers had the time to write a heartbeat.
+      void queue
+        .expire(now(), [...running.keys()], owners)
+        .then(failed)
+        .catch(notExpired);
+    },
+    /** Called when other processes may have ended the leases of this one: it keeps what nobody has taken, and aborts the rest. */
+    renew(): Promise<unknown> | null {
+      return running.size === 0 ? null : renew();
     },
     stop,
     heedCancels,

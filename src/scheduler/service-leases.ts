@@ -122,7 +122,10 @@ const createLease = (
 const always = (): boolean => true;
 const unheld = (): null => null;
 
-/** Background services that one of several processes does at a time, each behind a lease of its own. */
+/**
+ * Background services that one of several processes does at a time, each behind a lease of its own.
+ * Design: docs/design/clocks-and-leases.md.
+ */
 export const createServiceLeases = (ports: LeasePorts, options: ServiceLeaseOptions) => {
   const leases: ReturnType<typeof createLease>[] = [];
   return {

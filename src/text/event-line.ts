@@ -112,7 +112,10 @@ const lines: Readonly<Record<string, Line>> = {
     joined([usageText(data['usage'] as RunUsage | null), costText(data['cost'] as RunCost | null)]),
   custom: (data) => `${text(data['customType'])} ${payload(data['payload'])}`,
   error: (data, style) => style.red(`error: ${text(data['message'])}`),
-  'run.completed': (data, style) => joined([style.green('completed'), runSummary(data)]),
+  'run.completed': (data, style) =>
+    data['warnings'] === undefined
+      ? joined([style.green('completed'), runSummary(data)])
+      : joined([style.yellow('completed, the record is incomplete'), runSummary(data)]),
   'run.failed': (data, style) => joined([style.red(`failed ${failure(data)}`), runSummary(data)]),
   'run.canceled': (data, style) =>
     joined([style.yellow(`canceled (${text(data['cause'])})`), text(data['canceledBy']), runSummary(data)]),

@@ -30,6 +30,7 @@ const copyByTerminal = (text: string): void => {
 /**
  * Shows the screens on the terminal of the process until they are left. The terminal is then as it was before. Resolves
  * with the run that the command line is to go on with, or null; rejects with what failed unexpectedly.
+ * Design: docs/design/command-line.md.
  */
 export const openScreens = async ({ client, target, color, signal }: ScreensOptions): Promise<string | null> => {
   const { stdout } = process;

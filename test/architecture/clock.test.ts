@@ -19,7 +19,7 @@ test('the time of the service is read from its clock', () => {
   assert.deepEqual(filesWith(readsTime), []);
 });
 
-// Waits of the machine; docs/decisions/0107 says why they are not of the clock.
+// Waits of the machine; docs/design/clocks-and-leases.md says why they are not of the clock.
 const machineWaits: readonly string[] = [
   'src/engine/record/paced-deltas.ts',
   'src/engine/tools/deadline.ts',

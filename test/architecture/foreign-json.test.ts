@@ -8,7 +8,7 @@ const parses = /\bJSON\s*\.\s*parse\b|\.json\(\)|from 'secure-json-parse'/;
 
 const codeOf = (file: string): string => readFileSync(join(root, file), 'utf8').replaceAll(/^\s*(\/?\*|\/\/).*$/gm, '');
 
-/** Where bytes of other systems arrive: the adapters, the engine that reads what models write, and whoever sends requests. */
+/** Where bytes of other systems arrive: the adapters, the engine that reads the output of models, and the features that send requests. */
 const readsOthers = (file: string, code: string): boolean =>
   /^src\/(providers|engine)\//.test(file) || /from '[^']*providers\/(?!models\/)/.test(code);
 

@@ -34,7 +34,7 @@ test('whoever waits in a test has a time limit and says what for', () => {
   assert.deepEqual(asking, [], 'test/support/eventually.ts does it');
 });
 
-// Waits of the machine, which are not of the clock that tests move; docs/decisions/0107.
+// Waits of the machine, which are not of the clock that tests move; docs/design/clocks-and-leases.md.
 const ofTheMachine: readonly string[] = [
   'test/db/commit-lanes.test.ts',
   'test/db/postgres/silent-server.test.ts',

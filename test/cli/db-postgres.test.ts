@@ -40,7 +40,7 @@ test('commands on a store in PostgreSQL work beside the services that share it, 
     ['runs', 'list'],
     ['apply', '-f', 'hello.yaml', '--dry-run'],
   ])
-    assert.equal((await wrongFolder.acp([...args, ...there])).code, 12, 'no schema is made that nobody set up');
+    assert.equal((await wrongFolder.acp([...args, ...there])).code, 12, 'no schema is made without a setup');
   assert.equal((await acp('db', 'status')).code, 12);
   const { url } = await folder.serve(there);
   assert.equal(

@@ -293,7 +293,7 @@ describe('declarations', () => {
         ['-maxRuns: 1', '+maxRuns: 2'],
       );
     }
-    // Properties in another order are no change, and none is shown among those that are one.
+    // Properties in another order are no change, and the diff shows none of them.
     folder.write('a.yaml', 'maxRuns: 3\nlabels: {}\nperiod: Daily\nkind: QuotaRule\n');
     const [reordered] = (await apply(folder, '-f', 'a.yaml', '--diff', '--dry-run')).told;
     assert.deepEqual(

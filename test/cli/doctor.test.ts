@@ -171,11 +171,20 @@ test('doctor asks every provider for its models, each for a limited time, and sa
   const folder = createFolder(t);
   const good = await endpoint(t, (_request, response) => response.end('{"data":[{"id":"one"},{"id":"two"}]}'));
   const refusing = await endpoint(t, (_request, response) => response.writeHead(401).end('{"error":{"message":"no"}}'));
+  const forbidding = await endpoint(t, (_request, response) => response.writeHead(403).end());
+  const broken = await endpoint(t, (_request, response) => response.writeHead(500).end());
   const silent = await endpoint(t, () => undefined);
   const url = (port: number) => `http://127.0.0.1:${port}/v1`;
-  // Nothing listens at the last one: nobody uses that loopback address.
+  // Nothing listens at the last one: no program uses that loopback address.
   const settings = Object.entries({
-    ...{ good: url(good), refusing: url(refusing), silent: url(silent), dead: 'http://127.0.0.9:9/v1' },
+    ...{
+      good: url(good),
+      refusing: url(refusing),
+      forbidding: url(forbidding),
+      broken: url(broken),
+      silent: url(silent),
+      dead: 'http://127.0.0.9:9/v1',
+    },
   }).map(([name, address]) => `Service:Providers:Compatible:${name}:Endpoint=${address}`);
   const { code, stdout } = await folder.acp([
     ...['doctor', '--json'],
@@ -189,6 +198,8 @@ test('doctor asks every provider for its models, each for a limited time, and sa
   const about = (name: string) => providers.find((text) => text.includes(` ${name} (`)) ?? '';
   assert.match(about('good'), /^ok good \(compatible\): answers in \d+ ms; models listed: 2$/);
   assert.equal(about('refusing'), 'fail refusing (compatible): it answers 401: the key is not accepted');
+  assert.equal(about('forbidding'), 'fail forbidding (compatible): it answers 403: the key is not accepted');
+  assert.equal(about('broken'), 'fail broken (compatible): it answers 500 when asked for its models');
   assert.equal(about('silent'), 'fail silent (compatible): it does not answer in time');
   assert.equal(about('dead'), 'fail dead (compatible): nothing answers at its address');
   assert.match(about('demo'), /^ok demo \(scripted\): /);
@@ -198,7 +209,7 @@ test('doctor asks every provider for its models, each for a limited time, and sa
   );
 });
 
-test('doctor reports on a running service what the service says, beside it and by its address', async (t) => {
+test('doctor reports what a running service says, in its folder and by its address', async (t) => {
   const folder = createFolder(t);
   const settings = ['Host:EnableDiagnosticsEndpoint=true', 'Service:Providers:Scripted:other:File=./scripts/demo.yaml'];
   const { url } = await folder.serve(settings.flatMap((text) => ['--set', text]));

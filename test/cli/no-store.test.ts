@@ -70,7 +70,7 @@ describe('a folder without a service, a service.yaml and a store', () => {
     assert.deepEqual(readdirSync(folder.path).sort(), files);
   });
 
-  test('the refusal names the ways to go on; settings in the environment do not stand for a service', async (t) => {
+  test('the refusal names the next steps; settings in the environment do not stand for a service', async (t) => {
     const folder = wrongFolder(t);
     const env = { ...withScriptedModel, ACP_ULR: 'http://127.0.0.1:7070' };
     for (const args of [

@@ -140,6 +140,15 @@ describe('quickstart', () => {
     await running.until('Serving until Ctrl-C', 'stderr');
     const second = createFolder(t);
     assert.equal((await second.acp(['quickstart', '--once'])).code, 0);
+    // Its own service.yaml has the same provider; a folder of a quickstart has none.
+    rmSync(join(second.path, 'service.yaml'));
+    const after = await second.acp(['run', 'hello', 'hi']);
+    assert.equal(after.code, 2);
+    assert.match(after.stderr, /The model provider "demo" is not registered/);
+    assert.match(
+      after.stderr,
+      /hint: `acp quickstart` registers the provider "demo" .* only while it runs: .*`acp init`/,
+    );
     running.child.kill('SIGINT');
     assert.equal((await running.done).code, 0);
     assert.equal((await second.acp(['quickstart', '--port', '99999'])).code, 2);
@@ -240,6 +249,9 @@ describe('init, doctor, config, db and openapi', () => {
     rmSync(join(folder.path, 'service.yaml'));
     const all = (await pathsOf()).paths;
     for (const path of ['/api/diagnostics', '/mcp', '/a2a/{agent}', '/v1/models']) assert.ok(all.includes(path), path);
-    assert.ok((await pathsOf('--set', 'Host:EnableDiagnosticsEndpoint=true')).paths.includes('/api/diagnostics'));
+    // A setting of the command line is a configuration as well.
+    const withSetting = async (setting: string) => (await pathsOf('--set', setting)).paths;
+    assert.ok((await withSetting('Host:EnableDiagnosticsEndpoint=true')).includes('/api/diagnostics'));
+    assert.ok(!(await withSetting('Host:OpenAi:Enabled=false')).includes('/v1/models'));
   });
 });

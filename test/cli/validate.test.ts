@@ -258,7 +258,7 @@ describe('documents that a command is not for, and those with several mistakes',
     }
   });
 
-  test('agents validate and agents apply say of which kind a document is, and go on with the agents', async (t) => {
+  test('agents validate and agents apply report the kind of each other document, and continue with the agents', async (t) => {
     const folder = createFolder(t);
     folder.write('d/others.yaml', others);
     for (const [command, done] of [
@@ -295,6 +295,24 @@ describe('documents that a command is not for, and those with several mistakes',
     assert.match(other.stderr, /others\.yaml:4: kind must be one of .*did you mean Skill\?/);
   });
 
+  test('a hand-written command names the option or argument of each refused member', async (t) => {
+    const folder = createFolder(t);
+    folder.write('service.yaml', 'Host:\n  LogLevel: warn\n');
+    for (const [words, hint] of [
+      [
+        ['quotas', 'set', '--period', 'Daily', '--max-runs', '-5', '--max-cost', '-1'],
+        'maxRuns is --max-runs, maxCost is --max-cost',
+      ],
+      [['quotas', 'set', '--period', 'Daily', '--agent', 'a'.repeat(300), '--max-runs', '5'], 'agentName is --agent'],
+      [['keys', 'create', '', '--scope', 'RunsWrite'], 'name is <name>'],
+      [['keys', 'create', 'ci', '--scope', 'RunsWrite', '--expires', '2001-01-01'], 'expiresAt is --expires'],
+    ] as const) {
+      const { code, stderr } = await folder.acp([...words]);
+      assert.equal(code, 2, stderr);
+      assert.ok(stderr.includes(`\nhint: ${hint}.\n`), stderr);
+    }
+  });
+
   test('a generated command names the option of a missing member, or file and line of a wrong one', async (t) => {
     const folder = createFolder(t);
     const missing = await folder.acp(['runs', 'score', '00000000-0000-4000-8000-000000000000', '--name', 'x']);
@@ -306,6 +324,11 @@ describe('documents that a command is not for, and those with several mistakes',
     assert.equal(inFile.code, 2);
     assert.match(inFile.stderr, /schedule\.yaml:1: targetName: is required/);
     assert.match(inFile.stderr, /schedule\.yaml:2: targetname: is not a known field; did you mean targetName\?/);
+    // The standard input has no lines that a reader could look up.
+    const score = ['runs', 'score', '00000000-0000-4000-8000-000000000000', '-f', '-'];
+    const piped = await folder.acp(score, { input: '{"name":"x"}' });
+    assert.equal(piped.code, 2);
+    assert.match(piped.stderr, /kind is required[\s\S]*hint: kind is --kind; or a member of the file of -f\.\n/);
     const asJson = await folder.acp(['schedules', 'save', 'nightly', '-f', 'schedule.yaml', '--json']);
     const { errors } = JSON.parse(asJson.stderr) as { errors: { path: string }[] };
     assert.deepEqual(

@@ -153,7 +153,7 @@ forEachDurableHttpService(
         const missing = await read(app.url, slot, requestOf(slot, unknownId, unknownRun), plaintextKey);
         const expected = withoutMade(comparable(missing, [unknownId, unknownRun]));
         if (slot.method === 'PUT' && slot.name !== 'agents.save path:name')
-          assert.match(expected, /^20[01] /, 'what nobody has of that name is made');
+          assert.match(expected, /^20[01] /, 'a free name is made');
         for (const id of ids[slot.kind] ?? []) {
           const found = await read(app.url, slot, requestOf(slot, id, runId), plaintextKey);
           assert.equal(withoutMade(comparable(found, [id, runId])), expected);

@@ -201,22 +201,26 @@ test('a closing that fails ends the recovery, and is told', async () => {
   assert.deepEqual(closed, ['runs', 'jobs', 'quotaHolds']);
 });
 
-const decision = (name: string) => readFileSync(new URL(`../../docs/decisions/${name}`, import.meta.url), 'utf8');
+const designPage = readFileSync(new URL('../../docs/design/scale-out.md', import.meta.url), 'utf8');
 
-/** Rows of the table in a decision, without its two lines of heading. */
-const rowsOf = (text: string): string[] =>
-  text
+/** Rows of the table below a heading of the design page, without its two lines of heading. */
+const rowsBelow = (heading: string): string[] => {
+  const [, section = ''] = designPage.split(`## ${heading}\n`);
+  return section
+    .split('\n## ', 1)
+    .join('')
     .split('\n')
     .filter((line) => line.startsWith('|'))
     .slice(2);
+};
 
-test('decision 126 lists every state as it is with a test that is there, and no other', () => {
+test('docs/design/scale-out.md lists every state as it is, with a test that exists, and no other', () => {
   const ageText = (ageMs: number | null) => (ageMs === null ? 'its own' : ageMs === 0 ? 'exact' : `${ageMs / 1000} s`);
   const expected = Object.entries(instanceState).map(([name, { kind, truth, sharedAgeMs }]) => {
     const where = truth.length === 0 ? 'this process' : truth.map((table) => `\`${table}\``).join(', ');
     return `| \`${name}\` | ${kind} | ${where} | ${ageText(sharedAgeMs)} |`;
   });
-  const rows = rowsOf(decision('0126-where-the-truth-of-a-fleet-lies.md')).map((row) => {
+  const rows = rowsBelow('What may a process keep of the store?').map((row) => {
     const [, state, file] = /^(.* \|) `([^`]+)` \|$/.exec(row) ?? [];
     return { state, file: file ?? '' };
   });
@@ -232,9 +236,9 @@ test('decision 126 lists every state as it is with a test that is there, and no 
   );
 });
 
-test('decision 114 lists everything that may be left open, in its order', () => {
+test('docs/design/scale-out.md lists everything that may be left open, in its order', () => {
   const expected = Object.entries(leftovers).map(
     ([name, { ownerOnly, otherwise }]) => `| \`${name}\` | ${ownerOnly ? 'the owner' : 'anybody'} | ${otherwise} |`,
   );
-  assert.deepEqual(rowsOf(decision('0114-who-closes-what-was-left-open.md')), expected);
+  assert.deepEqual(rowsBelow('Who closes what a dead process left open?'), expected);
 });

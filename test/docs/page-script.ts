@@ -15,11 +15,11 @@ export interface PagePlan {
   readonly before?: string;
   /** Blocks that cannot run here, by number, with the reason. */
   readonly skipped?: Readonly<Record<number, string>>;
-  /** Runs before a block, by number, such as a file that somebody would have. */
+  /** Runs before a block, by number, such as a file that the reader has. */
   readonly beforeBlock?: Readonly<Record<number, string>>;
   /** Stand-ins for what the page leaves open, such as `<run-id>`. */
   readonly standIns?: Readonly<Record<string, string>>;
-  /** Lines that a reader is told to fill in, or that end with an exit code on purpose; each begins so. */
+  /** Lines with values that the reader fills in, or that end with an exit code on purpose; each begins so. */
   readonly mayFail?: readonly string[];
 }
 

@@ -126,7 +126,7 @@ const freePorts = async (names: readonly string[]): Promise<ReadonlyMap<string, 
   return ports;
 };
 
-/** How much later than its command a service starts: whoever does not wait for it finds nobody. */
+/** How much later than its command a service starts: a block that does not wait for it fails. */
 const startDelaySeconds = 1;
 
 /** A folder on the path with `acp`, whose services start late, and the pinned Node. */
@@ -169,7 +169,7 @@ trap '{ for job in $(jobs -p); do kill -- -$job; done; wait; } 2>/dev/null || tr
 
 const pages = ['README.md', ...globSync('docs/*.md', { cwd: root })].sort();
 
-/** What pages use beside `acp`; where one is missing they cannot run. */
+/** Programs that pages use in addition to `acp`; where one is missing they cannot run. */
 const missing = ['bash', 'curl', 'jq', 'openssl', 'timeout'].filter(
   (name) => spawnSync(name, ['--version'], { stdio: 'ignore' }).error !== undefined,
 );

@@ -75,7 +75,7 @@ test('RUN-63 the cost of a run with several models is the sum, unknown when a pa
   const plain = costOf(usage(10, 10), prices(1, 1));
   assert.deepEqual(amounts(addCosts(known, plain)), [20, 30, 5, 55]);
   assert.deepEqual(amounts(addCosts(plain, costOf(usage(1, 1), prices(null, null)))), [null, null, null, null]);
-  // Unit prices of calls that had different ones are none of the whole.
+  // A sum over calls with different unit prices has no unit prices.
   assert.deepEqual(addCosts(known, plain).prices, {
     input: null,
     output: null,

@@ -54,7 +54,7 @@ const untilWord = async (url: string, body?: object): Promise<void> => {
   await until('the word after the tool', () => stream.frames.some(({ data }) => data.includes('So far.')));
 };
 
-/** A run that somebody reads. */
+/** A run with a reader. */
 const startRead = ({ url }: ServiceProcess): Promise<void> =>
   untilWord(`${url}/api/agents/clerk/run`, { message: 'pay read', sessionId: 'read' });
 

@@ -111,7 +111,7 @@ forEachHearing(
           String(each.reason),
         );
     assert.equal(done.length, before + 1);
-    // One process is told in the mailbox, the other one by the session's next run.
+    // One process gets the decision in the mailbox, the other one by the session's next run.
     for (let round = 0; round < 4; round += 1) {
       const sessionId = `both-${round}`;
       const { runId } = await runJson(here.client, 'helper', { message: calls(['pay']), sessionId });

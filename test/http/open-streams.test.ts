@@ -1,7 +1,12 @@
 import assert from 'node:assert/strict';
+import { once } from 'node:events';
+import { createServer, request as httpRequest } from 'node:http';
+import type { AddressInfo } from 'node:net';
 import { test } from 'node:test';
+import type { Clock } from '../../src/core/clock.ts';
 import { createMcpSubscriptions } from '../../src/features/mcp-endpoint/mcp-subscriptions.ts';
 import type { McpCallContext } from '../../src/features/mcp-endpoint/mcp-tool.ts';
+import { createOpenStreams } from '../../src/http/open-streams.ts';
 import { message, openA2A, working } from '../features/a2a/a2a-world.ts';
 import { statelessRequest } from '../features/mcp-endpoint/mcp-world.ts';
 import { overHttp, type TestApp } from '../support/app.ts';
@@ -61,7 +66,7 @@ const limits = { Streams: { MaxPerCaller: 2, MaxPerTenant: 3 } };
 
 const opened = (app: TestApp) => {
   const leaving: AbortController[] = [];
-  // An answer that nobody holds any more is closed by the garbage collector.
+  // The garbage collector closes an answer without references.
   const held: Response[] = [];
   return {
     async ask(token: string, { method, path, headers, body }: Request): Promise<Response> {
@@ -116,7 +121,7 @@ const followedBy = async (app: TestApp, token: string): Promise<Followed> => {
 
 for (const [kind, request] of Object.entries(kinds))
   overHttp(
-    `SEC-1 ${kind} is refused beyond the streams of its key, and of its tenant, and of nobody else`,
+    `SEC-1 ${kind} is refused beyond the limit of its key and of its tenant, and other tenants keep theirs`,
     async (open) => {
       const app = await openA2A(open, { service: limits, host });
       const keys = await keysOf(app);
@@ -143,13 +148,13 @@ for (const [kind, request] of Object.entries(kinds))
       // What holds no stream is answered as ever.
       assert.equal((await others.ask(keys.one, { method: 'GET', path: `/api/runs/${followed.runId}` })).status, 200);
       own.leave(1);
-      await eventually('a place is free', async () => (await ask()).status === 200 || null);
+      await eventually('a stream is free', async () => (await ask()).status === 200 || null);
       own.leave(10);
       others.leave(10);
     },
   );
 
-overHttp('SEC-1 a stream that ends, and a request that fails, leave their place', async (open) => {
+overHttp('SEC-1 a stream that ends, and a request that fails, no longer count', async (open) => {
   const app = await openA2A(open, { service: { Streams: { MaxPerCaller: 1 } }, host });
   const { one } = await keysOf(app);
   const { ask } = opened(app);
@@ -159,7 +164,33 @@ overHttp('SEC-1 a stream that ends, and a request that fails, leave their place'
   }
 });
 
-test('MCP-51 streams of one tenant are looked after together, in one look each time', async () => {
+test('SEC-1 a response that has closed before its stream begins does not count', async (t) => {
+  const caller = { principal: { apiKey: { id: 'k1' } }, tenantId: 'default' } as never;
+  const streams = createOpenStreams({ maxPerCaller: 1, maxPerTenant: 1 });
+  const server = createServer().listen(0, '127.0.0.1');
+  t.after(() => server.close());
+  await once(server, 'listening');
+  const { port } = server.address() as AddressInfo;
+  const responseOf = async () => {
+    const asking = httpRequest({ port, host: '127.0.0.1', agent: false }).on('error', () => undefined);
+    asking.end();
+    const [, response] = await once(server, 'request');
+    return { asking, response };
+  };
+  for (let count = 0; count < 2; count += 1) {
+    const { asking, response } = await responseOf();
+    const closed = once(response, 'close');
+    asking.destroy();
+    await closed;
+    streams.open(caller, response);
+  }
+  const { asking, response } = await responseOf();
+  streams.open(caller, response);
+  assert.throws(() => streams.open(caller, response), { code: 'too-many-streams' });
+  asking.destroy();
+});
+
+test('MCP-51 streams of one tenant share one poll', async () => {
   const clock = testClock({ stands: true });
   const asked: string[] = [];
   let list = 'old';
@@ -184,8 +215,8 @@ test('MCP-51 streams of one tenant are looked after together, in one look each t
   });
   const told: string[] = [];
   const gone = new AbortController();
-  const listen = async (tenantId: string, notifications: object): Promise<void> => {
-    const reply = await subscriptions.listen({ tenantId, signal: gone.signal } as McpCallContext, {
+  const listen = async (tenantId: string, notifications: object, more: Partial<McpCallContext> = {}): Promise<void> => {
+    const reply = await subscriptions.listen({ tenantId, signal: gone.signal, ...more } as McpCallContext, {
       ...{ kind: 'request', id: 1, method: 'subscriptions/listen' },
       params: { notifications: notifications as never },
     });
@@ -199,6 +230,8 @@ test('MCP-51 streams of one tenant are looked after together, in one look each t
     await listen('globex', { toolsListChanged: true, taskIds: [`t${count}`] });
   }
   assert.deepEqual(asked.splice(0), ['acme', 'globex'], 'opened together, too');
+  const tooMany = () => assert.fail('too many');
+  await assert.rejects(listen('initech', { toolsListChanged: true }, { openStream: tooMany }), /too many/);
   await clock.advance(2000);
   assert.deepEqual(asked.splice(0), ['acme', '50 tasks', 'globex']);
   told.length = 0;
@@ -213,9 +246,65 @@ test('MCP-51 streams of one tenant are looked after together, in one look each t
     ].map(count),
     [50, 50, 50],
   );
-  assert.equal(told.length, 150, 'and nothing to those that have not asked for it');
+  assert.equal(told.length, 150, 'and nothing without a subscription to it');
   asked.length = 0;
   gone.abort();
   await clock.advance(20_000);
-  assert.deepEqual(asked, [], 'nothing is looked at for nobody');
+  assert.deepEqual(asked, [], 'no poll without a subscriber');
+});
+
+test('MCP-51 a poll that takes longer than the interval is alone, and what failed or has left is not remembered', async () => {
+  const timers = new Set<() => unknown>();
+  const clock: Pick<Clock, 'every'> = {
+    every(_ms, work) {
+      timers.add(work);
+      const timer = { stop: () => void timers.delete(work), unref: () => timer };
+      return timer;
+    },
+  };
+  const asked: string[] = [];
+  let answer: () => Promise<string> = async () => 'old';
+  const subscriptions = createMcpSubscriptions({
+    tools: {
+      signature(tenantId) {
+        asked.push(tenantId);
+        return answer();
+      },
+    },
+    tasks: null,
+    ...{ lookEveryMs: 2000, clock },
+    log: { warn: ({ error }) => assert.fail(String(error)) },
+  });
+  const told: string[] = [];
+  const listen = async (signal: AbortSignal): Promise<void> => {
+    const reply = await subscriptions.listen({ tenantId: 'acme', signal } as McpCallContext, {
+      ...{ kind: 'request', id: 1, method: 'subscriptions/listen' },
+      params: { notifications: { toolsListChanged: true } },
+    });
+    reply.stream.subscribe(
+      (frames) => told.push(...frames.map(({ data }) => JSON.parse(data).method)),
+      () => undefined,
+    );
+  };
+  answer = () => Promise.reject(new Error('The store is away'));
+  await assert.rejects(listen(AbortSignal.abort()), /The store is away/);
+  answer = async () => 'old';
+  await listen(AbortSignal.abort());
+  assert.deepEqual(asked.splice(0), ['acme', 'acme']);
+  assert.equal(timers.size, 0, 'its caller had gone before it was open');
+  answer = async () => 'new';
+  const gone = new AbortController();
+  await listen(gone.signal);
+  assert.deepEqual(asked.splice(0), ['acme'], 'it opens with the list of that moment');
+  told.length = 0;
+  const { promise, resolve } = Promise.withResolvers<string>();
+  answer = () => promise;
+  const [poll = assert.fail] = timers;
+  const polls = [poll(), poll()];
+  await eventually('a poll', () => asked.length > 0 || null);
+  resolve('new');
+  await Promise.all(polls);
+  assert.deepEqual([asked, told], [['acme'], []]);
+  gone.abort();
+  assert.equal(timers.size, 0);
 });

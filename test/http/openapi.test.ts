@@ -33,7 +33,7 @@ const plain = {
 
 /** Findings of the linter's recommended rules. */
 const lint = async (document: object, more: Readonly<Record<string, 'error' | 'off'>> = {}): Promise<string[]> => {
-  // `/approvals/{id}/decide` and `/approvals/rules/{ruleId}` cross, and are told apart by their ids, which are UUIDs (below).
+  // `/approvals/{id}/decide` and `/approvals/rules/{ruleId}` are ambiguous; their ids, which are UUIDs, decide (below).
   const rules = { 'no-ambiguous-paths': 'off', ...more } as const;
   const config = await createConfig({ extends: ['recommended'], rules });
   const problems = await lintFromString({ source: JSON.stringify(document), config });
@@ -75,18 +75,25 @@ test('a path that two templates fit exists for none of them: their parameters al
 
 test('every operation says that it may be limited, and errors have the media type of their protocol', () => {
   const document = JSON.parse(JSON.stringify(buildOpenApi(operationEntries(operations), options))) as Node;
-  const typesOf = (path: string, method: string, status: number): readonly string[] => {
+  const responseOf = (path: string, method: string, status: number): Node | undefined => {
     const response: Node | undefined = document['paths']?.[path]?.[method]?.['responses']?.[status];
     const name: string = response?.['$ref']?.split('/').at(-1) ?? '';
-    const whole = name === '' ? response : document['components']?.['responses']?.[name];
-    return Object.keys(whole?.['content'] ?? {}).sort();
+    return name === '' ? response : document['components']?.['responses']?.[name];
   };
+  const typesOf = (...response: Parameters<typeof responseOf>): readonly string[] =>
+    Object.keys(responseOf(...response)?.['content'] ?? {}).sort();
   for (const { id, operation } of operationEntries(operations)) {
     const { path, method, envelope } = operation;
     assert.ok(typesOf(path, method.toLowerCase(), 429).length > 0, id);
     const expected = { OpenAi: 'application/json', Otlp: 'application/json,application/x-protobuf' };
     const [own] = [envelope === undefined ? 'application/problem+json' : expected[envelope]];
     assert.equal(typesOf(path, method.toLowerCase(), 429).join(), own, id);
+    const limited = responseOf(path, method.toLowerCase(), 429);
+    assert.ok(limited?.['headers']?.['Retry-After'] !== undefined, `${id} says when to come again`);
+    const codes = String(limited?.['description']);
+    assert.equal(codes.includes('too-many-streams'), operation.stream !== undefined, id);
+    if (operation.errors.includes('provider-rate-limited'))
+      assert.equal(codes.includes('provider-rate-limited'), envelope === 'OpenAi', id);
   }
   // A protocol of its own answers some errors itself, and leaves others to HTTP.
   const both = ['application/json', 'application/problem+json'];

@@ -5,11 +5,11 @@ import { join } from 'node:path';
 import process from 'node:process';
 import { pinnedNode, root } from '../../bin/setup.mjs';
 
-/** Longer than any file takes alone; what goes on for longer has not turned red. */
+/** Longer than any file takes alone; a file that takes longer has not turned red. */
 const fileTimeoutMs = 60_000;
 const testTimeoutMs = 30_000;
 let count = 0;
-/** Files that run: whoever stops the sweep stops them. */
+/** Files that run: the end of the sweep stops them. */
 const ends = new Set();
 process.on('exit', () => {
   for (const end of ends) end();

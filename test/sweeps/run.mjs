@@ -24,7 +24,7 @@ const [part, parts] = option('--from', '1/1').split('/').map(Number);
 const chosen = Object.keys(sweeps).filter((name) => process.argv.includes(name));
 const scratch = mkdtempSync(join(temporaryFolder(), 'acp-sweep-'));
 chmodSync(scratch, 0o1777);
-// Also when somebody stops it.
+// Also when a signal stops it.
 process.on('exit', () => rmSync(scratch, { recursive: true, force: true }));
 const postgres = await startPostgres({ TMPDIR: scratch });
 try {

@@ -1,6 +1,8 @@
 import assert from 'node:assert/strict';
 import { describe, test } from 'node:test';
 import type { PendingApproval } from '../../src/features/approvals/approvals.schema.ts';
+import { eventLine } from '../../src/text/event-line.ts';
+import { createStyle } from '../../src/text/style.ts';
 import { fitTextEnd, textWidth } from '../../src/text/text-width.ts';
 import { wrapText } from '../../src/text/wrap-text.ts';
 import { type Key, type KeyName, readKeys } from '../../src/tui/keys/key.ts';
@@ -104,6 +106,22 @@ describe('a frame', () => {
     assert.deepEqual(wrapText('  "a": one two', 9), ['  "a":', '  one two']);
     assert.deepEqual(wrapText('a\n\nb', 9), ['a', '', 'b']);
   });
+});
+
+test('RUN-28 a run with an incomplete record is shown as such in lists, in its own screen and in the lines of its events', () => {
+  const page = {
+    key: filterKey(noFilter),
+    skip: 0,
+    take: 100,
+    rows: [runRecord(1, { warnings: ['recording-incomplete'] })],
+  };
+  const listed = receive(initialState('127.0.0.1:7070', now, { columns: 120, rows: 30 }), { type: 'runs', page });
+  const textOf = (state: ScreenState): string => frameView(state).map(lineText).join('\n');
+  assert.match(textOf(listed), /hello +! part recorded/);
+  assert.doesNotMatch(textOf(listed), /✓ completed/);
+  assert.match(textOf(pressed(listed, '⏎').state), /The record is incomplete/);
+  const data = { usage: null, cost: null, durationMs: 3, warnings: ['recording-incomplete'] };
+  assert.match(eventLine('run.completed', data, createStyle(false)) ?? '', /completed, the record is incomplete/);
 });
 
 test('a run that a provider refused says what the provider called it', () => {

@@ -194,7 +194,7 @@ describe('acp tui', { skip: withoutTmux }, () => {
     const folder = await prepare(t);
     const { url } = await folder.serve();
     await queue(url, 'clerk', 'refund one', { sessionId: 'one' });
-    // APPR-10: whoever reads the run, its calls are in the same list.
+    // APPR-10: the calls of a run with a reader are in the same list.
     await start(url, 'clerk', 'refund two', { sessionId: 'two' });
     const terminal = await openTerminal(t, folder.path, ['tui', '--url', url]);
     await terminal.until(/\? needs approval[\s\S]*\? needs approval/);

@@ -11,6 +11,7 @@ import type { CommandHost, Invocation } from '../command-host.ts';
 import { applyDefinition } from '../definitions/apply-definition.ts';
 import { readConfig } from '../read-config.ts';
 import { runStreaming } from '../runs/stream-run.ts';
+import { sampleProvider } from '../sample-provider.ts';
 import { type Serving, serveUntilStopped } from '../serving.ts';
 import type { Session } from '../session.ts';
 
@@ -60,7 +61,7 @@ const quickstartConfig = async (session: Session, dataFolder: string, url: strin
     `Host:Modules=${JSON.stringify([assetPath('samples/clock.mjs')])}`,
     `Service:Persistence:Sqlite:ConnectionString=${join(dataFolder, 'acp.db')}`,
     ...publicSkillLimits,
-    `Service:Providers:Scripted:demo:File=${assetPath('samples/scripted-demo.yaml')}`,
+    `Service:Providers:Scripted:${sampleProvider}:File=${assetPath('samples/scripted-demo.yaml')}`,
   ];
   // What was set by hand counts more than the samples do.
   const globals = { ...session.globals, set: [...set, ...session.globals.set] };

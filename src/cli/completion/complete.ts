@@ -56,7 +56,7 @@ const answerLine = (place: Place, { value, note }: Candidate): string => {
   return `${place.prefix}${value}${shown === '' ? '' : `\t${shown}`}`;
 };
 
-/** What may stand in place of the last of the words after `acp`, a line each. */
+/** What may stand in place of the last of the words after `acp`, a line each. Design: docs/design/command-line.md. */
 export const completions = async (
   program: Command,
   line: readonly string[],

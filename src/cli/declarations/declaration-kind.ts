@@ -39,7 +39,7 @@ interface KindShape<Body extends object> {
   agentOf?(members: Members): string | null;
 }
 
-/** One kind of what files can declare: how it is read, compared, applied and printed. */
+/** One kind of what files can declare: how it is read, compared, applied and printed. Design: docs/design/declarations.md. */
 export interface DeclarationKind extends Omit<KindShape<never>, 'defaults' | 'save' | 'normal' | 'key' | 'body'> {
   /** Of a declaration; null: the service checks all of it. */
   readonly schema: TObject | null;

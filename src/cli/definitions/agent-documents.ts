@@ -9,7 +9,7 @@ const kindProblem = ({ file, lineOf, value }: DefinitionDocument, message: strin
   message,
 });
 
-/** The agents among declarations; each document of another kind, or of none that there is, becomes a problem that says so. */
+/** The agents among declarations; each document of another or an unknown kind becomes a problem. */
 export const agentDocuments = async ({ documents, problems }: DefinitionSources): Promise<DefinitionSources> => {
   if (documents.every(({ value }) => value['kind'] === undefined)) return { documents, problems };
   const { kindOf, unknownKind } = await import('../declarations/declaration-kinds.ts');

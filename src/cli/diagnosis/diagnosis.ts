@@ -200,7 +200,7 @@ const listed = (check: string, names: readonly string[], none: string): Finding 
 // A compatible endpoint may ask for no key, and a module may have that of Azure.
 const keyless: readonly string[] = ['compatible', 'azure', 'scripted'];
 
-/** The section of a provider that answers nothing without a key, where it has none; null: it has one, or needs none. */
+/** The section of a provider that lacks the key which it needs; null: it has one, or needs none. */
 const sectionWithoutKey = (name: string, kind: string, { values }: LoadedConfig) =>
   keyless.includes(kind)
     ? null
@@ -239,7 +239,7 @@ const activeKeysOf = async (session: Session, { values }: LoadedConfig): Promise
   return countActiveKeys(storeOptions(values, session.cwd), Date.now());
 };
 
-/** The service that runs on the configured store; null: none does, or it cannot be told, which another check reports. */
+/** The service that runs on the configured store; null: none does, or that is unknown, which another check reports. */
 const ownerOf = async (session: Session): Promise<Owner | null> => {
   try {
     return await servingAddress(session);

@@ -53,6 +53,16 @@ type Step = readonly [check: string, look: (client: Client) => Promise<readonly 
 
 const needsRole = 'the credential of this command may not read it (ACP_TOKEN or --token-file)';
 
+const namesOf = (check: 'tools' | 'agents'): Step => [
+  check,
+  async (client) => {
+    const { body } = await client[check].list({ signal: AbortSignal.timeout(limitMs) });
+    const names = body.map(({ name }) => name);
+    return [list(check, names, 'none')];
+  },
+  needsRole,
+];
+
 const steps: readonly Step[] = [
   [
     'diagnostics',
@@ -69,37 +79,11 @@ const steps: readonly Step[] = [
     },
     needsRole,
   ],
-  [
-    'tools',
-    async (client) => {
-      const { body } = await client.tools.list({ signal: AbortSignal.timeout(limitMs) });
-      return [
-        list(
-          'tools',
-          body.map(({ name }) => name),
-          'none',
-        ),
-      ];
-    },
-    needsRole,
-  ],
-  [
-    'agents',
-    async (client) => {
-      const { body } = await client.agents.list({ signal: AbortSignal.timeout(limitMs) });
-      return [
-        list(
-          'agents',
-          body.map(({ name }) => name),
-          'none',
-        ),
-      ];
-    },
-    needsRole,
-  ],
+  namesOf('tools'),
+  namesOf('agents'),
 ];
 
-/** What a running service says of itself. Each question has a time limit, and the failure of one keeps no other from being asked. */
+/** What a running service says of itself. Each question has a time limit, and all are asked, also after one has failed. */
 export const runningServiceFindings = async function* (
   { url, token }: Owner,
   failureText: (error: unknown) => string,

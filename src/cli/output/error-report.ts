@@ -11,6 +11,7 @@ import { formatDuration } from '../../text/format.ts';
 import { providerReasonText } from '../../text/provider-reason.ts';
 import type { Style } from '../../text/style.ts';
 import { safeText } from '../../text/text-width.ts';
+import { sampleProvider } from '../sample-provider.ts';
 
 /** A failure as the command line tells it. */
 export interface ErrorReport {
@@ -38,11 +39,21 @@ const hints: Partial<Readonly<Record<ErrorCode, string>>> = {
   'replay-needs-approval': '--tools ReplayTools answers its calls from the recording.',
   'run-input-not-recorded': 'Inputs are recorded while Service:RunRecording:RecordRunInput is true.',
   'emergency-stopped': '`acp emergency status` tells who stopped what and why; `acp resume` lets it run again.',
-  migrating: 'Run `acp db migrate`, or set Service:Persistence:Sqlite:AutoApplyMigrations to true.',
+  migrating: 'Run `acp db migrate`, or set AutoApplyMigrations of the store (below Service:Persistence) to true.',
 };
 
 const fieldLine = ({ path, message }: FieldError, style: Style): string =>
   path === '' ? `  ${safeText(message)}` : `  ${style.bold(safeText(path))}: ${safeText(message)}`;
+
+/** An agent of the quickstart outlives it in its store. */
+const lacksSampleProvider = ({ details: { errors = [] } }: AcpError): boolean =>
+  errors.some(
+    ({ path, message }) => /(?:^|\.)provider$/.test(path) && message.includes(`"${sampleProvider}" is not registered`),
+  );
+
+const sampleProviderHint =
+  `\`acp quickstart\` registers the provider "${sampleProvider}" and the tools of its sample agent only while it runs: start it ` +
+  'again and use another terminal, or let `acp init` make a service that keeps them.';
 
 const hintFor = (error: AcpError): string | undefined => {
   const { requiredRole, requiredScope, retryAfterMs, hint } = error.details;
@@ -52,7 +63,7 @@ const hintFor = (error: AcpError): string | undefined => {
   // Only a person ends a stop: trying again does not.
   if (retryAfterMs !== undefined && error.code !== 'emergency-stopped')
     return `Try again in ${formatDuration(retryAfterMs)}.`;
-  return hints[error.code];
+  return lacksSampleProvider(error) ? sampleProviderHint : hints[error.code];
 };
 
 const describe = (error: AcpError, problem: Problem, style: Style): string => {

@@ -1,6 +1,6 @@
 import type { Session } from '../session.ts';
 
-/** What a command says before it works on a store itself: a service may have been meant. */
+/** The line of a command before it works on a store itself: the user may have meant a service. */
 export const storeNote = (name: string, verb: 'works on' | 'reads' = 'works on'): string =>
   `This command ${verb} the store ${name} directly, not through a service.`;
 

@@ -13,7 +13,7 @@ import { retentionSettings } from './sections/retention.settings.ts';
 import { schedulingSettings } from './sections/scheduling.settings.ts';
 import { skillSettings } from './sections/skills.settings.ts';
 
-/** Every setting there is. The key of a setting is its path, joined with colons. */
+/** Every setting there is. The key of a setting is its path, joined with colons. Design: docs/design/settings.md. */
 export const configSchema = group('Settings of the agent control plane.', {
   Host: group('How the service is mounted: address, access, code to load.', hostSettings),
   Service: group('What the service does.', {

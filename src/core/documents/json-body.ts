@@ -2,12 +2,13 @@ import { isUtf8 } from 'node:buffer';
 import { parse } from 'secure-json-parse';
 import { AcpError } from '../../contract/errors.ts';
 import { isJson, overflows } from './json-depth.ts';
-import { jsonShapeProblem } from './json-shape.ts';
+import { jsonShapeProblem, sizedLimits } from './json-shape.ts';
 
 /** Deeper than any definition or message, shallow enough that no recursive walk over a body is a risk. */
 export const maxBodyDepth = 64;
-/** More than the largest batch has; as objects they take many times the room of their text, and are walked over several times. */
-const mostValues = 1_000_000;
+/** Rows of a table have as many as one row has members. A name that no other object has costs ten times what one of a row costs. */
+const maxBodyShapes = 10_000;
+
 const strictlyParsed = (text: string): unknown => {
   try {
     return parse(text, { protoAction: 'error', constructorAction: 'error' });
@@ -19,17 +20,21 @@ const strictlyParsed = (text: string): unknown => {
   }
 };
 
-/** Parses a value of a body whose depth and size are known to be bounded: finite numbers, no member that could reach a prototype. */
+/** Parses a value of a body whose depth and size are known to be bounded: finite numbers, no property that could reach a prototype. */
 export const parsedPart = (text: string): unknown => {
   const value = strictlyParsed(text);
   if (overflows(text, value)) throw new AcpError('validation-failed', 'The body has a number that is too large.');
   return value;
 };
 
-/** Parses a JSON body strictly: UTF-8 only, bounded depth and number of values, finite numbers, no member that could reach a prototype. */
-export const parseJsonBody = (bytes: Uint8Array, maxValues = mostValues): unknown => {
+/** Parses a JSON body strictly: UTF-8 only, bounded depth and number of values, finite numbers, no property that could reach a prototype. */
+export const parseJsonBody = (bytes: Uint8Array): unknown => {
   if (!isUtf8(bytes)) throw new AcpError('malformed-json', 'The body is not valid UTF-8.');
-  const problem = jsonShapeProblem(bytes, { maxDepth: maxBodyDepth, maxValues, maxMembers: Number.POSITIVE_INFINITY });
+  const problem = jsonShapeProblem(bytes, {
+    ...sizedLimits(bytes.byteLength),
+    maxDepth: maxBodyDepth,
+    maxShapes: maxBodyShapes,
+  });
   if (problem !== null) throw new AcpError('validation-failed', `The body ${problem}.`);
   return parsedPart(Buffer.from(bytes.buffer, bytes.byteOffset, bytes.byteLength).toString('utf8'));
 };

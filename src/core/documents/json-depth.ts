@@ -22,20 +22,36 @@ export const hasMoreValues = (text: string, most: number): boolean =>
     maxMembers: Number.POSITIVE_INFINITY,
   }) !== null;
 
+const isContainer = (value: unknown): value is object => typeof value === 'object' && value !== null;
+
+const itemsOf = (container: object): readonly unknown[] =>
+  Array.isArray(container) ? (container as readonly unknown[]) : Object.values(container);
+
+/** The lists and objects that are items of these: values of other kinds, which are most, take no memory. */
+const containersIn = (level: readonly object[]): readonly object[] => {
+  const next: object[] = [];
+  for (const container of level) for (const item of itemsOf(container)) if (isContainer(item)) next.push(item);
+  return next;
+};
+
+/** Whether there is such a value at any depth. Goes level by level in place of recursion. */
+const hasValue = (whole: unknown, isSuch: (value: unknown) => boolean): boolean => {
+  if (!isContainer(whole)) return isSuch(whole);
+  for (let level: readonly object[] = [whole]; level.length > 0; level = containersIn(level))
+    if (level.some((container) => itemsOf(container).some(isSuch))) return true;
+  return false;
+};
+
 // A run of digits is looked at from its beginning alone, or long ones would be looked at from each of their digits.
 const mayOverflow = /\d[eE]\+?\d|(?<!\d)\d{309}/;
 
 /** Whether a number of the text is beyond all numbers of JavaScript, as 1e400 is: its value could not be written again. */
 export const overflows = (text: string, value: unknown): boolean => {
   if (!mayOverflow.test(text)) return false;
-  for (let level: readonly unknown[] = [value]; level.length > 0; ) {
-    if (level.some((item) => item === Number.POSITIVE_INFINITY || item === Number.NEGATIVE_INFINITY)) return true;
-    level = level.flatMap((item) => (typeof item === 'object' && item !== null ? Object.values(item) : []));
-  }
-  return false;
+  return hasValue(value, (item) => item === Number.POSITIVE_INFINITY || item === Number.NEGATIVE_INFINITY);
 };
 
-/** The JSON of a text that a model or a caller wrote; undefined where it is none, is deeper or more than is read of others, or has a number that cannot be kept. */
+/** The JSON of a text that a model or a caller wrote; undefined where it is none, is deeper or larger than the limits of foreign JSON, or has a number that cannot be stored. */
 export const parsedJson = (text: string): Json | undefined => {
   try {
     const value = parseForeignJson(text) as Json;
@@ -64,10 +80,10 @@ export const isJson = (text: string): boolean => {
 
 /** The same for a value that is there already. */
 export const isNestedTooDeep = (value: unknown): boolean => {
-  let level: readonly unknown[] = [value];
-  for (let depth = 0; level.length > 0; depth += 1) {
+  let level: readonly object[] = isContainer(value) ? [value] : [];
+  for (let depth = 1; level.length > 0; depth += 1) {
     if (depth > maxJsonDepth) return true;
-    level = level.flatMap((item) => (typeof item === 'object' && item !== null ? Object.values(item) : []));
+    level = containersIn(level);
   }
   return false;
 };

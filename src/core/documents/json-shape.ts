@@ -1,6 +1,6 @@
 import { randomInt } from 'node:crypto';
 
-/** Deepest JSON value that is kept: writing a deeper one recurses to a depth that depends on the machine. */
+/** Deepest JSON value that is stored: writing a deeper one recurses to a depth that depends on the machine. */
 export const maxJsonDepth = 500;
 
 /** What one JSON text may hold. Each value that is parsed takes many times the memory of its text, and time. */
@@ -8,14 +8,32 @@ export interface JsonLimits {
   /** Levels of lists and objects. */
   readonly maxDepth: number;
   readonly maxValues: number;
-  /** Lists, objects and members of objects together: they cost tens of times what a plain value costs. */
+  /** Lists, objects and properties of objects together: each costs tens of times as much as a plain value. */
   readonly maxMembers: number;
   /**
-   * Different beginnings of lists of member names: rows of one table have as many as one row has members. The engine keeps each one for
-   * itself, which costs ten times what a member of a known one costs. Left out: they are not counted.
+   * Different beginnings of lists of property names: rows of one table have as many as one row has properties. The engine keeps each one for
+   * itself, which costs ten times as much as a property of a known one. Left out: they are not counted.
    */
   readonly maxShapes?: number;
 }
+
+const mebibyte = 1_048_576;
+const valuesPerMebibyte = 250_000;
+/** A table of ordinary rows has some 60,000. */
+const membersPerMebibyte = 100_000;
+const most = 1_000_000;
+
+/**
+ * Most values and members of a text of so many bytes, for each full mebibyte. JSON of the fewest bytes for each value takes tens of times
+ * the memory and time of ordinary JSON of the same size, and is gone through several times.
+ */
+export const sizedLimits = (bytes: number): Pick<JsonLimits, 'maxValues' | 'maxMembers'> => {
+  const mebibytes = Math.max(1, Math.floor(bytes / mebibyte));
+  return {
+    maxValues: Math.min(most, valuesPerMebibyte * mebibytes),
+    maxMembers: Math.min(most, membersPerMebibyte * mebibytes),
+  };
+};
 
 const quote = 0x22;
 const backslash = 0x5c;
@@ -43,7 +61,7 @@ weights[opening] = 1;
 weights[colon] = 1;
 
 /** Whether the byte at `at` follows an odd number of backslashes, of which none lies before `start`. */
-const isEscaped = (bytes: Uint8Array, at: number, start: number): boolean => {
+export const isEscaped = (bytes: Uint8Array, at: number, start: number): boolean => {
   let first = at;
   while (first > start && bytes[first - 1] === backslash) first -= 1;
   return (at - first) % 2 === 1;
@@ -64,13 +82,12 @@ const hashed = (hash: number, code: number): number => Math.imul(hash ^ code, 0x
 /** Different beginnings of lists of member names, by their hashes. */
 class MemberShapes {
   readonly #most: number;
-  /** Names so far of the object at each level. */
-  readonly #begun: Int32Array;
+  /** Names so far of the object at each level. A list that grows: most answers have few levels, and each has one of these. */
+  readonly #begun: number[] = [];
   readonly #seen = new Set<number>();
 
-  constructor(most: number, maxDepth: number) {
+  constructor(most: number) {
     this.#most = most;
-    this.#begun = new Int32Array(maxDepth + 2);
   }
 
   reset(): void {
@@ -93,7 +110,7 @@ class MemberShapes {
 /**
  * Counts depth, values and members of a JSON text from its bytes as they come, each byte once, and parses nothing. UTF-8 never
  * hides an ASCII byte, so brackets, commas and colons outside strings suffice. What is no JSON is counted as well: no parser
- * makes more of it than is counted here.
+ * makes more of it than is counted here. Design: docs/design/http.md#how-much-may-a-body-hold.
  */
 export class JsonShape {
   readonly #limits: JsonLimits;
@@ -111,8 +128,8 @@ export class JsonShape {
 
   constructor(limits: JsonLimits) {
     this.#limits = limits;
-    const { maxShapes, maxDepth } = limits;
-    this.#shapes = maxShapes === undefined ? null : new MemberShapes(maxShapes, maxDepth);
+    const { maxShapes } = limits;
+    this.#shapes = maxShapes === undefined ? null : new MemberShapes(maxShapes);
   }
 
   /** Begins another text. */
@@ -132,7 +149,15 @@ export class JsonShape {
     this.#escapes = false;
   }
 
-  /** The index behind the string that goes on at `from`, or `to` where it does not end before. */
+  /** The hash of a long name covers its beginning, its length and its end. */
+  #endOfLongString(bytes: Uint8Array, end: number, start: number, begin: number): number {
+    let hash = begin;
+    for (let at = end - longNameEnd; at < end; at += 1) hash = hashed(hash, bytes[at] ?? 0);
+    this.#hash = hashed(hash, end - start);
+    return end + 1;
+  }
+
+  /** The index behind the string that continues at `from`, or `to` where it does not end before. */
   #endOfString(bytes: Uint8Array, from: number, to: number): number {
     if (from === to) {
       this.#inString = true;
@@ -160,20 +185,19 @@ export class JsonShape {
     while (at < to) {
       const found = bytes.indexOf(quote, at);
       if (found === -1 || found >= to) break;
-      if (!isEscaped(bytes, found, start)) {
-        // Long names are told apart by their begin, their length and their end.
-        for (let end = found - longNameEnd; end < found; end += 1) hash = hashed(hash, bytes[end] ?? 0);
-        this.#hash = hashed(hash, found - start);
-        return found + 1;
-      }
+      if (!isEscaped(bytes, found, start)) return this.#endOfLongString(bytes, found, start, hash);
       at = found + 1;
+      // Where one quote is escaped, more are, and a loop is faster than a search for each.
+      for (const soon = Math.min(to, at + shortString); at < soon; at += 1)
+        if (bytes[at] === backslash) at += 1;
+        else if (bytes[at] === quote) return this.#endOfLongString(bytes, at, start, hash);
     }
     this.#inString = true;
     this.#escapes = at > to || isEscaped(bytes, to, start);
     return to;
   }
 
-  /** Reads on. Returns what there is too much of, such as `nests deeper than 64 levels`; null: nothing. */
+  /** Continues to read. Returns which limit is exceeded, such as `nests deeper than 64 levels`; null: nothing. */
   read(bytes: Uint8Array, from = 0, to = bytes.byteLength): string | null {
     const { maxDepth, maxValues, maxMembers } = this.#limits;
     const shapes = this.#shapes;
@@ -208,6 +232,22 @@ export class JsonShape {
   }
 }
 
-/** What there is too much of in a whole JSON text; null: nothing. */
+/** A list of property names that differs from all others takes at least `"a":`. */
+const leastShape = 4;
+const openings = [0x5b, 0x7b] as const;
+
+/** Whether a text is so short that it holds too much only by its depth, and has no more brackets than levels are allowed. */
+const isSurelySmall = (bytes: Uint8Array, { maxDepth, maxValues, maxMembers, maxShapes = maxValues }: JsonLimits) => {
+  if (bytes.byteLength > Math.min(maxValues, maxMembers, maxShapes * leastShape)) return false;
+  let left = maxDepth;
+  for (const opening of openings)
+    for (let at = bytes.indexOf(opening); at !== -1; at = bytes.indexOf(opening, at + 1)) {
+      left -= 1;
+      if (left < 0) return false;
+    }
+  return true;
+};
+
+/** Which limit a complete JSON text exceeds; null: none. */
 export const jsonShapeProblem = (bytes: Uint8Array, limits: JsonLimits): string | null =>
-  new JsonShape(limits).read(bytes);
+  isSurelySmall(bytes, limits) ? null : new JsonShape(limits).read(bytes);

@@ -16,6 +16,7 @@ import { privateFolderMode } from './private-file.ts';
  * Whoever may write to one of the folders above a file can put another file in its place. The path is walked from the
  * top: once a folder is found to be closed to others, nobody else can exchange what is in it, and the next one that is
  * looked at is the one that is used later.
+ * Design: docs/design/executable.md.
  */
 
 /** The right to write of the group and of everybody; access control lists show as the group's. */

@@ -21,7 +21,7 @@ export interface SpanExport {
   ended(span: Span): void;
 }
 
-/** What the parts of the service report their work to. */
+/** What the parts of the service report their work to. Design: docs/design/telemetry.md. */
 export interface Telemetry {
   readonly settings: TelemetrySettings;
   readonly metrics: MetricRegistry;

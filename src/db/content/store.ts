@@ -64,7 +64,7 @@ export interface RawContents extends KeptContents {
   draft(): Promise<AmendableDraft>;
 }
 
-/** Bytes of attachments by tenant and hash. What is at a place never changes. */
+/** Bytes of attachments by tenant and hash. What is at a place never changes. Design: docs/design/contents.md. */
 export interface ContentStore extends ContentReading {
   assertWritable(): void;
   /** Keeps a draft together with the rows that name its place, or neither: no row is ever without bytes. */

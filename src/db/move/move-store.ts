@@ -269,6 +269,7 @@ export const releaseStore = async (options: StoreOptions): Promise<{ store: stri
 /**
  * Copies a store to another place, of the same kind or another one, and compares both. The source is only read. Broken
  * off at any point, it leaves a target that no service starts on, and goes on when it is called again.
+ * Design: docs/design/store-moves.md.
  */
 export const moveStore = async (options: MoveOptions): Promise<MoveReport> => {
   const [from, to] = [storeName(options.from), storeName(options.to)];

@@ -59,7 +59,7 @@ const besidePool = 1;
 // One is enough while commits are quick; the others are for the time in which a lock is waited for.
 const lanesOf = (connections: number): number => Math.max(1, Math.min(4, Math.floor(connections / 2)));
 
-/** Connects nothing yet: the first statement does. */
+/** Connects nothing yet: the first statement does. Design: docs/design/postgresql.md. */
 export const openPostgres = (
   { connectionString, directConnectionString, readReplica = null, schema, maxConnections }: PostgresOptions,
   { commandTimeoutMs, log }: { readonly commandTimeoutMs: number; readonly log: Pick<Logger, 'error' | 'warn'> },

@@ -1,6 +1,6 @@
 import type { Tables } from '../tables.ts';
 
-// As the migration that made the first ones has set them; decision 138 has the reasons.
+// As the migration that made the first ones has set them; docs/design/postgresql.md has the reasons.
 const settings = [
   ...['autovacuum_freeze_min_age = 0', 'autovacuum_vacuum_scale_factor = 0.5'],
   ...['toast.autovacuum_freeze_min_age = 0', 'toast.autovacuum_vacuum_scale_factor = 0.5'],

@@ -6,6 +6,7 @@ import type { Tables } from '../tables.ts';
  * Every column that holds what people, models and tools said, with the key of its row beside the tenant. Anything else
  * is searched, sorted or counted in SQL, and stays plain. `tenant` says where a row's tenant is found: in a column that
  * begins the primary key, in one that does not, or with the run or the conversation that the row belongs to.
+ * Design: docs/design/encryption.md.
  */
 const protectedTables = {
   run_inputs: { tenant: 'Run', key: ['run_id'], columns: ['messages', 'context'] },

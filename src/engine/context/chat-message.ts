@@ -192,7 +192,7 @@ const toPromptMessage = (message: ChatMessage, loaded: LoadedAttachments): Promp
   if (message.role === 'User') {
     const content = userParts(message.contents, loaded);
     if (content.length > 0) return { role: 'user', content };
-    // Decisions about calls are told by the results. A turn without a word is one all the same: what a provider is sent of
+    // The results of calls state what was decided about them. A turn without a word is one all the same: what a provider is sent of
     // it is the provider's concern.
     const onlyDecides = message.contents.length > 0 && message.contents.every(({ type }) => type !== 'Text');
     return onlyDecides ? null : { role: 'user', content: [{ type: 'text', text: '' }] };

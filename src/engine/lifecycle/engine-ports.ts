@@ -30,8 +30,13 @@ export interface PauseJournal {
 export interface RunEnds {
   /** Null: it is known who listens. Else it resolves once that was read, or could not be; it never rejects. */
   current(): Promise<void> | null;
-  /** Writes for the unit; none where nobody listens. `at`: epoch milliseconds. */
-  closing(run: ActiveRun, end: Pick<RunOutcome, 'status' | 'error'>, at: number): readonly Statement[];
+  /** Writes for the unit; none where nobody listens. `at`: epoch milliseconds. `isIncomplete`: of the record. */
+  closing(
+    run: ActiveRun,
+    end: Pick<RunOutcome, 'status' | 'error'>,
+    at: number,
+    isIncomplete: boolean,
+  ): readonly Statement[];
   /** After the commit of that unit. */
   closed(run: ActiveRun, status: RunOutcome['status']): void;
 }

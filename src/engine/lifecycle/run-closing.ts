@@ -183,9 +183,10 @@ const toldEnd = (
   at: number,
   error: RunOutcome['error'],
 ) => {
-  const told = ends?.closing(run, { status, error }, at) ?? [];
+  const told = (isIncomplete: boolean) => ends?.closing(run, { status, error }, at, isIncomplete) ?? [];
+  const none = (): readonly Statement[] => [];
   // Where runs are not recorded there is no other unit.
-  return settings.recording.enabled ? { always: [], recorded: told } : { always: told, recorded: [] };
+  return settings.recording.enabled ? { always: [], recorded: told } : { always: told(false), recorded: none };
 };
 
 /** What ends the run's job with it: one that has done its part, as a paused one has. `isStored` once that is committed. */
@@ -255,7 +256,7 @@ export const closeRun = async (run: ActiveRun, ports: ClosingPorts, ending: Endi
         ? [ports.journal.toolsUnknown(run.id)]
         : []),
       ...(lack === null || lack === 'events'
-        ? [...calls, ...traceStatements(run, ports, ending.status), ...drops, ...told.recorded]
+        ? [...calls, ...traceStatements(run, ports, ending.status), ...drops, ...told.recorded(lack !== null)]
         : []),
       ...continued,
       ...job.statements(),

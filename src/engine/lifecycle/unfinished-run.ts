@@ -7,6 +7,7 @@ import { createTurnSteps, logRunEnd, type TurnSteps } from '../record/index.ts';
 import { problemCode, RunFailure, storedError } from '../run-failure.ts';
 import { reportedUsage } from '../usage.ts';
 import type { ClosingPorts, EnginePorts, OpeningPorts } from './engine-ports.ts';
+import { warningsOf } from './run-warnings.ts';
 
 /** Where a run stores its turn step by step; null when neither a later run nor a session would get it. */
 export const stepsFor = (plan: RunPlan, ports: OpeningPorts): TurnSteps | null => {
@@ -67,7 +68,7 @@ const aboutRun = (run: ActiveRun) => ({
 const logFault = (run: ActiveRun, ports: Pick<ClosingPorts, 'log'>, { cause }: RunFailure): void =>
   ports.log.error({ ...aboutRun(run), error: cause }, 'A run failed because of an internal error');
 
-/** The attempt failed, and the run goes back in line. */
+/** The attempt failed, and the run goes back to the queue. */
 const logRetry = (run: ActiveRun, ports: Pick<ClosingPorts, 'log'>, failure: RunFailure): void => {
   const { errorClass, type } = failure;
   if (errorClass === 'Unknown') logFault(run, ports, failure);
@@ -92,7 +93,7 @@ export const logEnd = (run: ActiveRun, ports: Pick<ClosingPorts, 'log'>, outcome
   logRunEnd(ports.log, {
     ...aboutRun(run),
     ...{ kind: run.plan.kind, parentRunId: run.plan.parent?.id ?? null },
-    ...{ status, durationMs, error },
+    ...{ status, durationMs, error, warnings: warningsOf(run) },
     ...{ inputTokens: outcome.usage?.inputTokens ?? null, outputTokens: outcome.usage?.outputTokens ?? null },
     cost: decimal(outcome.cost?.total ?? null),
     ...(failure === null || status === 'Canceled' ? {} : causeOf(failure)),

@@ -1,7 +1,7 @@
 import type { Logger } from '../../core/logger.ts';
 import { problemCode, type StoredRunError } from '../run-failure.ts';
 
-/** A run as the log reports its end. Members that are null or left out are not known, or do not apply. */
+/** A run as the log reports its end. Properties that are null or left out are unknown, or do not apply. */
 export interface LoggedRunEnd {
   readonly runId: string;
   readonly tenantId: string;
@@ -19,6 +19,8 @@ export interface LoggedRunEnd {
   readonly traceId?: string | undefined;
   readonly parentRunId?: string | null;
   readonly kind?: string;
+  /** What the store did not take. */
+  readonly warnings?: readonly string[];
 }
 
 const sentences: Readonly<Record<string, string>> = {
@@ -45,6 +47,7 @@ export const logRunEnd = (log: Pick<Logger, 'info'>, end: LoggedRunEnd): void =>
       ...(error === null ? {} : { errorCode: problemCode(error.class, error.type), errorType: error.type }),
       ...(end.kind === undefined || end.kind === 'Agent' ? {} : { kind: end.kind }),
       ...(end.parentRunId === undefined || end.parentRunId === null ? {} : { parentRunId: end.parentRunId }),
+      ...(end.warnings === undefined || end.warnings.length === 0 ? {} : { warnings: end.warnings }),
       ...(end.requestId === undefined ? {} : { requestId: end.requestId }),
       ...(end.traceId === undefined ? {} : { traceId: end.traceId }),
       ...(cause === undefined ? {} : { error: cause }),

@@ -19,6 +19,7 @@ import {
 /**
  * The append-only log of one executing run. Events get gapless sequences, are committed in groups, and reach
  * subscribers only after their commit. `write` and `close` put further statements into the same unit.
+ * Design: docs/design/run-log.md.
  */
 export class RunLog implements LazyUnit {
   readonly runId: string;

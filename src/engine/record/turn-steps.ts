@@ -51,7 +51,7 @@ export const createTurnSteps = (
     return statement;
   };
   return {
-    /** True: another attempt or run goes on with the turn. False: its session alone gets it, if this process dies. */
+    /** True: another attempt or run continues the turn. False: its session alone gets it, if this process dies. */
     continues,
     get isEmpty(): boolean {
       return next === 0;
@@ -100,7 +100,7 @@ const afterSteps = (steps: readonly TurnStep[]): Omit<StoredTurn, 'origin'> => {
   return { messages, calls, usage, cost };
 };
 
-/** Where a turn stands after these steps; null when it has none that another run can go on from. */
+/** The state of a turn after these steps; null when another run cannot continue from any of them. */
 export const storedTurn = (steps: readonly TurnStep[]): StoredTurn | null => {
   const [start] = steps;
   return start?.kind === 'start' ? { origin: start.origin, ...afterSteps(steps) } : null;

@@ -99,7 +99,7 @@ export const argumentsChecker = (
   };
 };
 
-// Deeper ones than are kept are refused in words of their own, once they are parsed.
+// Arguments deeper than may be stored are refused with an error of their own, after they are parsed.
 const argumentLimits: JsonLimits = { ...foreignJsonLimits, maxDepth: 10_000 };
 
 /** The parsed text, or undefined when it is no JSON, holds too much or hides a prototype. An empty text is an empty object. */

@@ -30,7 +30,7 @@ const canonicalArguments = (args: Json | undefined): string | null => {
 /** Why a call that could be made is not: somebody else has the next word, its turn has failed, or it was refused. */
 type CallStop = 'waiting' | 'canceled' | { readonly refused: string };
 
-/** A call that is allowed and whose arguments fit. Nothing of it has happened. */
+/** A call that is allowed and whose arguments fit. Nothing of it has happened. Design: docs/design/tools.md. */
 export interface PreparedCall {
   readonly tool: RegisteredTool;
   readonly args: Json;

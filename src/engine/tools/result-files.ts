@@ -1,4 +1,4 @@
-/** Most files that one result of another system leaves behind as attachments: no model looks at more, and each is stored. */
+/** Most files that one result of another system leaves behind as attachments: no model reads more, and each is stored. */
 const maxResultFiles = 32;
 
 /** Counts the files of one result, whichever side sent it. */

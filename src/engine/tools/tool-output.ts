@@ -25,7 +25,7 @@ export const outputLimit = (own: number | null, byDefault: number | null): numbe
 /**
  * The text that the model gets for a result: a string as it is, nothing as `null`, everything else as JSON.
  * Half surrogate pairs are replaced, because UTF-8 cannot hold them. Throws TypeError for what JSON cannot hold, and
- * ToolError for a value that nests deeper than JSON may that is kept.
+ * ToolError for a value that nests deeper than stored JSON may.
  */
 export const canonicalText = (value: Json | undefined): string => {
   if (typeof value === 'string') return value.toWellFormed();

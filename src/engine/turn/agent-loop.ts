@@ -88,7 +88,7 @@ interface ModelTurns {
   readonly conversation: Conversation;
   /**
    * One call with the conversation as it is sent now; the answer is part of the run from then on. Its text begins with
-   * that of the paused answers that it goes on with.
+   * that of the paused answers that it continues.
    */
   call(withTools: boolean, isRepair?: boolean): Promise<ModelTurn>;
 }
@@ -166,7 +166,7 @@ const openTurn = async (
   return early;
 };
 
-/** Why the run goes on; null: it is done. A run at its cap of rounds has no more to give, whatever its criteria say. */
+/** Why the run continues; null: it is done. A run at its cap of rounds ends, whatever its criteria say. */
 const nextInput = async (
   loop: { next(text: string): Promise<string | null> } | null,
   { text }: ModelTurn,

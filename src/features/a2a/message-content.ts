@@ -46,7 +46,7 @@ const assertType = ({ text, data, mediaType = '' }: Part, allowed: readonly stri
 
 const kinds = ['text', 'raw', 'url', 'data'] as const;
 
-/** Beside another kind, null data say that there are none. */
+/** With content of another kind, null data mean that there are none. */
 const kindsOf = (part: Part): readonly string[] => {
   const named = kinds.filter((kind) => part[kind] !== undefined);
   return named.length > 1 && part.data === null ? named.filter((kind) => kind !== 'data') : named;

@@ -3,7 +3,7 @@ import type { Frame } from '../../contract/operation.ts';
 import type { Json } from '../../contract/schema.ts';
 import type { AttachmentRow, RunRow } from '../../db/tables.ts';
 import { decodePack } from '../../engine/record/index.ts';
-import type { RunRecords } from '../runs/index.ts';
+import { type RunRecords, storedWarnings } from '../runs/index.ts';
 import type { Artifact, Part, Task, TaskMessage } from './a2a.schema.ts';
 import type { A2AMessageStore } from './a2a-messages.store.ts';
 import { dataAlone } from './message-content.ts';
@@ -127,6 +127,7 @@ export const createTaskView = ({ records, filesOf, messages }: TaskViewDeps) => 
   const at = async (row: RunRow, updates: TaskUpdates, asked: TaskAsked): Promise<Task> => {
     const ids = taskIds(row);
     const { output } = updates;
+    const warnings = storedWarnings(row);
     const made = asked.withArtifacts && isFinal(updates.status.state) ? await files(row, asked.base) : [];
     const artifacts = asked.withArtifacts ? [...(output === null ? [] : [output]), ...made] : [];
     const told = asked.historyLength === 0 ? [] : await history(row, output, asked);
@@ -136,7 +137,11 @@ export const createTaskView = ({ records, filesOf, messages }: TaskViewDeps) => 
       status: updates.status,
       ...(artifacts.length === 0 ? {} : { artifacts }),
       ...(told.length === 0 ? {} : { history: told }),
-      metadata: { 'acp.runId': row.id, 'acp.agent': row.agent_name },
+      metadata: {
+        'acp.runId': row.id,
+        'acp.agent': row.agent_name,
+        ...(warnings.length === 0 ? {} : { 'acp.warnings': warnings.join(', ') }),
+      },
     };
   };
 

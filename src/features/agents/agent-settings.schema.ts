@@ -2,6 +2,9 @@ import Type, { type TSchema } from 'typebox';
 import { nullable } from '../../contract/schema.ts';
 import type { WordSchema } from './agent-words.schema.ts';
 
+/** Far more than the rules of agents allow of anything, and few enough to report each. */
+export const mostListed = 1000;
+
 const flag = () => Type.Optional(Type.Boolean());
 const text = (description: string) => Type.Optional(nullable(Type.String({ description })));
 const count = (description = 'At least 1') => Type.Optional(nullable(Type.Integer({ description })));
@@ -45,13 +48,15 @@ const LoopCriterion = Type.Object({
       'completionMarker, todoCompletion, aiJudge, backgroundTaskCompletion or a kind that a module registers',
   }),
   marker: text('completionMarker: what the answer has to contain, at most 256 characters'),
-  judgeCriteria: Type.Optional(Type.Array(Type.String(), { description: 'aiJudge: 1 to 20' })),
+  judgeCriteria: Type.Optional(Type.Array(Type.String(), { maxItems: mostListed, description: 'aiJudge: 1 to 20' })),
   judgeInstructions: text('aiJudge: at most 16384 bytes'),
-  modes: Type.Optional(Type.Array(Type.String(), { description: 'todoCompletion: counts in these modes only' })),
+  modes: Type.Optional(
+    Type.Array(Type.String(), { maxItems: mostListed, description: 'todoCompletion: counts in these modes only' }),
+  ),
 });
 
 const LoopSettings = Type.Object({
-  criteria: Type.Array(LoopCriterion, { description: '1 to 10, asked in order' }),
+  criteria: Type.Array(LoopCriterion, { maxItems: mostListed, description: '1 to 10, asked in order' }),
   maxIterations: count('1..100, default 10'),
   freshContextPerIteration: flag(),
 });

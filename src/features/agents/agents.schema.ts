@@ -1,13 +1,14 @@
 import Type, { type Static } from 'typebox';
 import { flowSettings } from '../../contract/flow-settings.ts';
 import { closed, Int32, type Json, JsonValue, nullable, oneOf, Time } from '../../contract/schema.ts';
-import { compactionSettings, HarnessSettings, MemorySettings } from './agent-settings.schema.ts';
+import { compactionSettings, HarnessSettings, MemorySettings, mostListed } from './agent-settings.schema.ts';
 import { openWord, type WordSchema } from './agent-words.schema.ts';
 
 // Limits that have their own finding (`too-long`, `value-out-of-range`, …) are checked by the agent rules, so that
 // every finding is reported together; the schema only says what makes a body unreadable: wrong JSON types.
 const text = () => Type.Optional(nullable(Type.String()));
-const names = () => Type.Optional(Type.Array(Type.String()));
+/** Names have at most 128 characters; a long one is compared with and quoted by many rules. */
+const names = (maxLength = 256) => Type.Optional(Type.Array(Type.String({ maxLength }), { maxItems: mostListed }));
 
 const ModelReference = closed({ provider: Type.String(), model: Type.String() });
 const OpenModelReference = Type.Object({ provider: Type.String(), model: Type.String() });
@@ -38,7 +39,7 @@ const modelBinding = (word: WordSchema, reference: typeof OpenModelReference) =>
       Type.Unsafe<Record<string, Json>>({ type: 'object', description: 'Entries `{provider}.{setting}`' }),
     ),
     responseFormat: Type.Optional(nullable(responseFormat(word))),
-    fallbacks: Type.Optional(Type.Array(reference, { description: 'At most 5, tried in order' })),
+    fallbacks: Type.Optional(Type.Array(reference, { maxItems: mostListed, description: 'At most 5, tried in order' })),
     responseCache: Type.Optional(
       nullable(
         Type.Object({
@@ -77,7 +78,10 @@ const defaultRemoteTimeoutMs = 300_000;
 
 const remoteAgent = (word: WordSchema) =>
   Type.Object({
-    name: Type.String({ description: 'The model calls it as `call_{name}`; `[A-Za-z0-9][A-Za-z0-9_-]{0,31}`' }),
+    name: Type.String({
+      maxLength: 256,
+      description: 'The model calls it as `call_{name}`; `[A-Za-z0-9][A-Za-z0-9_-]{0,31}`',
+    }),
     cardUrl: Type.String({ description: 'Address of its card (A2A)' }),
     description: Type.Optional(
       nullable(
@@ -121,17 +125,20 @@ export const AgentDefinitionRequest = Type.Object(
     instructions: text(),
     instructionsByCulture: Type.Optional(nullable(Type.Record(Type.String(), Type.String(), { maxProperties: 1000 }))),
     sharedInstructionsName: text(),
-    parameters: Type.Optional(Type.Array(AgentParameterRequest)),
+    parameters: Type.Optional(Type.Array(AgentParameterRequest, { maxItems: mostListed })),
     toolNames: names(),
     toolDiscovery: Type.Optional(toolDiscovery),
     skillNames: names(),
     callableAgentNames: names(),
     remoteAgents: Type.Optional(
-      Type.Array(RemoteAgentRequest, { description: 'Agents of other systems that it calls, at most 16' }),
+      Type.Array(RemoteAgentRequest, {
+        maxItems: mostListed,
+        description: 'Agents of other systems that it calls, at most 16',
+      }),
     ),
     subAgents: Type.Optional(nullable(SubAgentSettings)),
     flow: Type.Optional(nullable(FlowSettings, { description: 'For queued runs only' })),
-    mcpResourceUris: names(),
+    mcpResourceUris: names(8192),
     harness: Type.Optional(nullable(HarnessSettings)),
     compaction: Type.Optional(nullable(compactionSettings(openWord, ModelBindingRequest))),
     memory: Type.Optional(nullable(MemorySettings)),

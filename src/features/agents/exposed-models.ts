@@ -62,7 +62,7 @@ const modelsOf = ({ catalog, defaultModel }: ModelProvider): string[] => [
 
 /**
  * Models as agents that nobody has defined: `provider/model`, without instructions and tools. They are those that the configuration
- * names, and fixed until restart as agents of code are.
+ * names, and fixed until restart as agents of code are. Design: docs/design/exposed-models.md.
  */
 export const createExposedModels = ({ references, exposesModels, exposedModels }: ExposedModelDeps) => {
   const { providers, allowsProvider } = references;

@@ -45,14 +45,14 @@ const findingsWithin = (body: unknown, limit: number): readonly Finding[] => {
   return findings;
 };
 
-/** A finding for every member, at any level, that the schema of the body does not have. */
+/** A finding for every property, at any level, that the schema of the body does not have. */
 export const unknownFieldFindings = (body: unknown): readonly Finding[] =>
   findingsWithin(body, Number.POSITIVE_INFINITY);
 
 // The lists of a body that does not fit the schema may have any length.
 const maxOfMisfit = 50;
 
-/** The same for a body that does not fit the schema, which no other rule looks at. */
+/** The same for a body that does not fit the schema, which no other rule checks. */
 const unknownFieldErrors = (body: unknown): readonly FieldError[] => fieldErrors(findingsWithin(body, maxOfMisfit));
 
 /** By the operations that take a definition. */

@@ -45,7 +45,7 @@ const entriesOf = ({ tenantId, principal, audit }: AuditedCall, entity: ChangedE
     after: entity.after,
   }));
 
-/** Who changed what, in a chain of hashes per tenant. */
+/** Who changed what, in a chain of hashes per tenant. Design: docs/design/audit.md. */
 export const createAuditLog = ({ storage, telemetry, log, now, newId }: AuditLogDeps) => {
   const written = telemetry.metrics.counter(
     'acp.audit.entries',

@@ -17,7 +17,7 @@ const wordsOf = ({ scope, tenant_id, agent_name }: EmergencyStopRow): string => 
 
 /**
  * The stops in force, in memory. Empty tenant: every tenant; empty agent: every agent of the tenant. What was stopped
- * when the last process ended stays stopped.
+ * when the last process ended stays stopped. Design: docs/design/agents-and-skills.md.
  */
 export const createStopsInForce = (state: Pick<InstanceState, 'table'>, storage: Storage) => {
   const store = storage.stores(emergencyStore);

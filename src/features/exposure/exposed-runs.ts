@@ -91,7 +91,7 @@ export const createExposedRuns = (deps: ExposedRunsDeps) => {
     keyOf: (context: CallContext): string => throughDoor(source, context).door.key,
     /** The run while it executes in this process. */
     active: (row: Pick<RunRow, 'id'>): ActiveRun | undefined => deps.engine.active(row.id),
-    /** Runs as they are now, which their callers have found before, in one look. */
+    /** The current state of runs that their callers have found before, in one query. */
     heads: deps.records.heads,
     /** What a run that is over has answered; null where it did not. */
     output: (row: Pick<RunRow, 'id' | 'tenant_id'>): Promise<string | null> =>

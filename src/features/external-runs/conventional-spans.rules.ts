@@ -227,6 +227,6 @@ export const conventionalAttributes = (span: RawSpan): Attributes => {
   return attributes;
 };
 
-/** It only announces another, and says nothing that the other does not. */
+/** It only announces another span, and has nothing that the other one lacks. */
 export const isPlaceholder = ({ attributes }: Pick<RawSpan, 'attributes'>): boolean =>
   attributes[placeholder.attribute] === placeholder.value;

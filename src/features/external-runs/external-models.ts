@@ -15,7 +15,7 @@ export interface ExternalModels {
   readonly shares: readonly ModelShare[];
 }
 
-/** Names of models and providers come from outside; a row has room for names, not for texts. */
+/** Names of models and providers come from outside; a row stores names, not texts. */
 export const shortName = <T extends string | null>(text: T): T =>
   (text === null ? null : text.slice(0, 128).toWellFormed()) as T;
 
@@ -41,7 +41,7 @@ const largest = (shares: readonly ModelShare[]): ModelShare | undefined => {
   );
 };
 
-/** Calls that a run can be named by: those that succeeded, and of these the ones that generate something. */
+/** Calls that a run can be named by: successful calls, and among these the calls that generate something. */
 const namingCalls = (calls: readonly CountedCall[]): readonly CountedCall[] => {
   for (const isBetter of [
     (call: CountedCall) => !call.isFailed && !call.isEmbedding && call.model !== null,
@@ -52,7 +52,7 @@ const namingCalls = (calls: readonly CountedCall[]): readonly CountedCall[] => {
   return calls;
 };
 
-/** Prices what other programs tell of their calls. */
+/** Prices the calls that other programs report. */
 export const createExternalModels = (prices: PriceList, providers: Pick<ModelProviders, 'list'>) => {
   const pricesElsewhere = createElsewherePrices(prices, providers);
   const priceOf = ({ provider, model, requestedModel, isEmbedding }: ExternalModelCall) => {

@@ -178,7 +178,7 @@ export const createExternalRunRecord = ({ journal, prices, providers, recording,
     return [...opened, ...closed.reverse().flat()];
   };
 
-  /** What the log says of the end of each run of a tree that is stored. */
+  /** The log lines about the ends of the runs of a stored tree. */
   const ends = (tenantId: string, { runs }: ExternalTree): readonly LoggedRunEnd[] =>
     runs.map((run) => {
       const { usage, cost } = modelsOf(run);

@@ -93,7 +93,10 @@ const inUnits = (parts: readonly Part[]): readonly (readonly Part[])[] => {
   return units;
 };
 
-/** Makes runs of spans: a part of a trace becomes runs when its root has come and nothing has followed for a while. */
+/**
+ * Makes runs of spans: a part of a trace becomes runs when its root has come and nothing has followed for a while.
+ * Design: docs/design/traces.md.
+ */
 export const createExternalSpans = (deps: ExternalSpansDeps) => {
   const { storage, record, settings, clock } = deps;
   const traceOf = createExternalTrace(deps);
@@ -114,7 +117,7 @@ export const createExternalSpans = (deps: ExternalSpansDeps) => {
     }));
   };
 
-  /** Stores the runs of some parts of one trace, unless another process has or other spans have come; those that are new. */
+  /** Stores the runs of some parts of one trace, unless another process has done so or other spans have come. Returns the new runs. */
   const storeParts = async (
     { tenantId, traceId }: ReadyTrace,
     parts: readonly Part[],

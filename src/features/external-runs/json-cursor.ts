@@ -1,7 +1,7 @@
 import { isUtf8 } from 'node:buffer';
 import { AcpError } from '../../contract/errors.ts';
 import { maxBodyDepth, parsedPart } from '../../core/documents/json-body.ts';
-import { type JsonLimits, jsonShapeProblem } from '../../core/documents/json-shape.ts';
+import { isEscaped, type JsonLimits, jsonShapeProblem } from '../../core/documents/json-shape.ts';
 
 export interface JsonCursor {
   /** Enters an object; the function goes to the next member and returns its name, null at the end. Null: there is `null` instead. */
@@ -10,7 +10,7 @@ export interface JsonCursor {
   array(): (() => boolean) | null;
   /** Reads one value. */
   value(): unknown;
-  /** Passes by one value, of which nothing is made. Only its brackets and strings are looked at. */
+  /** Passes by one value, of which nothing is made. Only its brackets and strings are read. */
   skip(): void;
   /** Where the next value begins, to come back to. */
   position: number;
@@ -19,7 +19,7 @@ export interface JsonCursor {
 }
 
 export interface JsonCursorLimits {
-  /** Told of the values that an object is about to be made of. */
+  /** Called with the values from which an object is about to be made. */
   counted(values: number): void;
   /** What to throw where something else stands than what was entered. */
   unexpected(): Error;
@@ -36,7 +36,7 @@ const closeObject = 0x7d;
 const letterN = 0x6e;
 const byteOrderMark = Buffer.from('\ufeff');
 
-// A table, since each byte of a body is looked at several times.
+// A table, since each byte of a body is classified several times.
 const kinds = new Uint8Array(256);
 const [space, mark, open, close, string] = [1, 2, 3, 4, 5];
 for (const byte of [0x20, 0x0a, 0x0d, 0x09]) kinds[byte] = space;
@@ -52,24 +52,30 @@ const boundDepth = (depth: number): void => {
     throw new AcpError('validation-failed', `The body nests deeper than ${maxBodyDepth} levels.`);
 };
 
-/** What is parsed at once: a span has at most 10,000 attributes, each of which is an object in an object. */
+/** Values that are parsed at once: a span has at most 10,000 attributes, each of which is an object in an object. */
+const maxValues = 150_000;
+/** The rest is counted while the end of a value is looked for. */
 const valueLimits: JsonLimits = {
   maxDepth: maxBodyDepth,
   maxValues: Number.POSITIVE_INFINITY,
-  maxMembers: 150_000,
+  maxMembers: Number.POSITIVE_INFINITY,
   maxShapes: 10_000,
 };
 
 /** Without quotes, backslashes and control characters. */
 const plainText = /^[ !#-[\]-\uffff]*$/;
 const shortValue = 16_384;
+/** A longer string is searched for its end by the engine, which is faster than a loop and costs more to begin. */
+const shortString = 64;
+/** Objects of OTLP have at most twenty. */
+const maxProperties = 1000;
 
 const uncounted = (): void => undefined;
 
 const malformedJson = (): AcpError => new AcpError('malformed-json', 'The body is not valid JSON.');
 
 /**
- * Goes through the JSON of some bytes from value to value, and makes objects only of those that are asked for, so that a
+ * Goes through the JSON of some bytes from value to value, and makes objects only of the requested values, so that a
  * body of very many of them can be left where it goes beyond a limit.
  */
 export const createJsonCursor = (body: Uint8Array, limits: JsonCursorLimits): JsonCursor => {
@@ -90,7 +96,15 @@ export const createJsonCursor = (body: Uint8Array, limits: JsonCursorLimits): Js
   /** The string that begins here. UTF-8 never hides an ASCII byte. */
   const passString = (): void => {
     at += 1;
-    while (at < bytes.length && bytes[at] !== quote) at += bytes[at] === backslash ? 2 : 1;
+    const start = at;
+    for (const soon = Math.min(bytes.length, at + shortString); at < soon && bytes[at] !== quote; )
+      at += bytes[at] === backslash ? 2 : 1;
+    // An escape may have led past a quote that is none.
+    while (at < bytes.length && (bytes[at] !== quote || isEscaped(bytes, at, start))) {
+      const next = bytes.indexOf(quote, bytes[at] === quote ? at + 1 : at);
+      if (next === -1) throw malformedJson();
+      at = next;
+    }
     if (at >= bytes.length) throw malformedJson();
     at += 1;
   };
@@ -99,12 +113,16 @@ export const createJsonCursor = (body: Uint8Array, limits: JsonCursorLimits): Js
     while (at < bytes.length && kindOf(bytes[at]) === 0) at += 1;
     if (at === start) throw malformedJson();
   };
-  /** Passes by what has a bracket before and after it; `counted` is told of each value, so that it can stop what has too many. */
+  /** Passes by what has a bracket before and after it; `counted` is called for each value and can stop a text that has too many. */
   const passBrackets = (counted: (values: number) => void): void => {
     let depth = 0;
     do {
       const byte = bytes[at];
       const kind = kindOf(byte);
+      if (kind === 0 && byte !== undefined) {
+        at += 1;
+        continue;
+      }
       if (kind === string) {
         passString();
         continue;
@@ -182,8 +200,12 @@ export const createJsonCursor = (body: Uint8Array, limits: JsonCursorLimits): Js
     object() {
       if (!enter(openObject)) return null;
       const next = elements(closeObject);
+      let properties = 0;
       return () => {
         if (!next()) return null;
+        properties += 1;
+        if (properties > maxProperties)
+          throw new AcpError('validation-failed', `The body has an object with more than ${maxProperties} properties.`);
         if (peek() !== quote) throw malformedJson();
         const start = at;
         passString();
@@ -198,7 +220,13 @@ export const createJsonCursor = (body: Uint8Array, limits: JsonCursorLimits): Js
       peek();
       const start = at;
       limits.counted(1);
-      pass(limits.counted);
+      let left = maxValues;
+      pass((values) => {
+        limits.counted(values);
+        left -= values;
+        if (left < 0)
+          throw new AcpError('validation-failed', `The body has a value that has more than ${maxValues} values.`);
+      });
       return parsed(start);
     },
     skip: () => pass(uncounted),

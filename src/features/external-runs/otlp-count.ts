@@ -65,8 +65,8 @@ export class OtlpCount {
       );
   }
 
-  attributesOfSpan(count: number): void {
+  attributesOf(what: 'span' | 'resource', count: number): void {
     if (count > this.#limits.attributesPerSpan)
-      throw tooMany(`a span with more than ${this.#limits.attributesPerSpan} attributes`);
+      throw tooMany(`a ${what} with more than ${this.#limits.attributesPerSpan} attributes`);
   }
 }

@@ -75,7 +75,7 @@ const exceptionOf = (events: unknown): string => {
 const spanOf = (value: unknown, count: OtlpCount, scope: string, serviceName: string | null): RawSpan => {
   const span = recordOf(value);
   const flags = Number(span['flags'] ?? 0);
-  count.attributesOfSpan(listOf(span['attributes']).length);
+  count.attributesOf('span', listOf(span['attributes']).length);
   return {
     ...newRawSpan(scope, serviceName),
     // Hex, unlike all other bytes of the JSON form, in any letter case.
@@ -105,7 +105,7 @@ const withList = function* <T>(
 ): Generator<T | null> {
   const next = cursor.object();
   if (next === null) return;
-  // Of several members of one name the last counts, as for any JSON.
+  // Of several properties of one name the last counts, as for any JSON.
   let position: number | null = null;
   for (let name = next(); name !== null; name = next())
     if (name === list) {
@@ -151,7 +151,10 @@ const readResource = function* (cursor: JsonCursor, count: OtlpCount): Generator
   let serviceName: string | null = null;
   const readService = (name: string): void => {
     const value = cursor.value();
-    if (name === 'resource') serviceName = serviceNameOf(pairsOf(recordOf(value)['attributes'], 0));
+    if (name !== 'resource') return;
+    const { attributes } = recordOf(value);
+    count.attributesOf('resource', listOf(attributes).length);
+    serviceName = serviceNameOf(pairsOf(attributes, 0));
   };
   yield* withList(cursor, 'scopeSpans', readService, () => readScope(cursor, count, serviceName));
 };

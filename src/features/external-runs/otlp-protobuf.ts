@@ -93,7 +93,7 @@ const readValue = (reader: BinaryReader, count: OtlpCount, depth: number): Attri
   return value;
 };
 
-/** Reads a message whose members stand under field 1, such as a list of attributes, and passes each to `read`. */
+/** Reads a message whose entries are in field 1, such as a list of attributes, and passes each to `read`. */
 const readMembers = (reader: BinaryReader, count: OtlpCount, read: () => void): void =>
   readFields(
     reader,
@@ -180,7 +180,7 @@ const readSpan = (reader: BinaryReader, count: OtlpCount, scope: string, service
     else if (number === 5) span.name = readText(reader);
     else if (number === 9) {
       attributes += 1;
-      count.attributesOfSpan(attributes);
+      count.attributesOf('span', attributes);
       readPair(reader, count, span.attributes, 0);
     } else if (number === 11) span.exceptionType = readException(reader, count) ?? span.exceptionType;
     else if (number === 15) span.status = readStatus(reader, count);
@@ -205,6 +205,27 @@ const readSpan = (reader: BinaryReader, count: OtlpCount, scope: string, service
   return span;
 };
 
+/**
+ * Reads field 1 of a group, which may stand behind the elements under field 2, and leaves the reader at the beginning of the
+ * group. `read` reads one such field.
+ */
+const readHead = (reader: BinaryReader, end: number, count: OtlpCount, read: () => void): void => {
+  const start = reader.pos;
+  readFields(
+    reader,
+    end,
+    count,
+    (number, wireType) => {
+      if (wireType !== LengthDelimited || (number !== 1 && number !== 2)) return false;
+      if (number === 1) read();
+      else skip(reader, number, wireType);
+      return true;
+    },
+    bits(2),
+  );
+  reader.pos = start;
+};
+
 /** Reads the messages of one number of a message whose other fields are read already. */
 const elements = function* (reader: BinaryReader, end: number, wanted: number): Generator<void> {
   while (reader.pos < end) {
@@ -221,26 +242,13 @@ const readScope = function* (
   serviceName: string | null,
 ): Generator<RawSpan | null> {
   const end = endOf(reader);
-  const start = reader.pos;
   let scope = '';
   const readName: ReadField = (number, wireType) => {
     if (number !== 1 || wireType !== LengthDelimited) return false;
     scope = readText(reader);
     return true;
   };
-  readFields(
-    reader,
-    end,
-    count,
-    (number, wireType) => {
-      if (wireType !== LengthDelimited || (number !== 1 && number !== 2)) return false;
-      if (number === 1) readFields(reader, endOf(reader), count, readName);
-      else skip(reader, number, wireType);
-      return true;
-    },
-    bits(2),
-  );
-  reader.pos = start;
+  readHead(reader, end, count, () => readFields(reader, endOf(reader), count, readName));
   for (const _ of elements(reader, end, 2))
     if (count.span()) yield readSpan(reader, count, scope, serviceName);
     else {
@@ -252,21 +260,10 @@ const readScope = function* (
 /** Spans of one resource, which may stand behind them. */
 const readResource = function* (reader: BinaryReader, count: OtlpCount): Generator<RawSpan | null> {
   const end = endOf(reader);
-  const start = reader.pos;
   let attributes: Record<string, AttributeValue> = bag();
-  readFields(
-    reader,
-    end,
-    count,
-    (number, wireType) => {
-      if (wireType !== LengthDelimited || (number !== 1 && number !== 2)) return false;
-      if (number === 1) attributes = readPairs(reader, count, 0);
-      else skip(reader, number, wireType);
-      return true;
-    },
-    bits(2),
-  );
-  reader.pos = start;
+  readHead(reader, end, count, () => {
+    attributes = readPairs(reader, count, 0);
+  });
   const serviceName = serviceNameOf(attributes);
   for (const _ of elements(reader, end, 2)) {
     count.group();

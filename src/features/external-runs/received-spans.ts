@@ -69,7 +69,7 @@ export const clean = (text: string): string => text.replaceAll('\0', '\ufffd').t
 
 export const millisecondsOf = (nanos: bigint | string): number => Number(BigInt(nanos) / nanosPerMs);
 
-/** A span that says nothing yet. */
+/** A span without values. */
 export const newRawSpan = (scope: string, serviceName: string | null): RawSpan => ({
   ...{ traceId: '', spanId: '', parentSpanId: '', flags: 0, name: '', kind: 0 },
   ...{ start: 0, end: 0, status: 0, exceptionType: '', attributes: bag<AttributeValue>() },

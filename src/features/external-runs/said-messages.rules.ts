@@ -77,7 +77,7 @@ const messagesIn = (value: unknown, role: string, depth: number): readonly Said[
   return Object.keys(value).length === 0 ? [] : spoken(role, JSON.stringify(value));
 };
 
-/** JSON that some libraries cut at a length, or with too many values, is no text that anybody has said. */
+/** JSON that a library cut at a length, or with too many values, is not the text of a message. */
 const isUnread = (value: unknown, inner: unknown): boolean =>
   typeof value === 'string' &&
   typeof inner === 'string' &&

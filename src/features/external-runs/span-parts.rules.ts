@@ -7,7 +7,7 @@ const keyOf = (spanId: string | null, ownerId: string | null): string => `${span
 
 /**
  * Takes spans with all that wait below them, as far as the next span that begins a part of its own. A span is taken once,
- * so that all parts of a trace together cost one look at each of its spans.
+ * so that all parts of a trace together visit each of its spans once.
  */
 const partTaker = <T extends SpanHead>(waiting: readonly T[]) => {
   const children = waiting.filter(({ parentSpanId, isLocalRoot }) => parentSpanId !== null && !isLocalRoot);

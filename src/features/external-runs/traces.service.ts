@@ -137,7 +137,8 @@ export const traceService = (deps: TraceServiceDeps): Handlers<typeof traceOpera
         if (span === null) invalid += 1;
         else spans.push(span);
       }
-      await turn();
+      const turned = turn();
+      if (turned !== null) await turned;
     }
     return { spans, invalid, surplus: count.surplus };
   };

@@ -49,7 +49,7 @@ const masked = (text: string, view: PlainView, matches: readonly PiiMatch[], rep
   return result + text.slice(from);
 };
 
-/** Terms that block, and kinds of personal data that are masked. With neither it allows everything. */
+/** Terms that block, and kinds of personal data that are masked. With neither it allows everything. Design: docs/design/guards.md. */
 export const patternGuard = ({ deniedTerms, maskedPii, maskReplacement }: PatternSettings): ContentGuard => {
   const automaton =
     deniedTerms.length === 0 ? null : new TermAutomaton(deniedTerms.map((term) => comparable(term).trim()));

@@ -42,7 +42,10 @@ export interface LetIn {
 // Of those in line some may wait for a place of another key, too.
 const perLook = 100;
 
-/** Places of jobs: all of it is part of a unit, which has each key that it looks at to itself. */
+/**
+ * Places of jobs: all of it is part of a unit, which has each key that it looks at to itself.
+ * Design: docs/design/flow-control.md.
+ */
 export const flowPlaceStore = defineStore(({ db }) => {
   /** How many places of a key are free. `most`: so many there are from now on; null: as many as before. */
   const free = async (id: string, tenantId: string, most: number | null): Promise<number> => {

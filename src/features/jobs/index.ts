@@ -46,3 +46,4 @@ export {
 export { type NewScheduledJob, scheduledJobStore } from './scheduled-jobs.store.ts';
 export { serviceLeaseStore } from './service-leases.store.ts';
 export { type JobPosition, setBackStore } from './set-back.store.ts';
+export { workerHeartbeatStore } from './worker-heartbeats.store.ts';

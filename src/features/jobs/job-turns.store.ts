@@ -33,6 +33,7 @@ const startOf = (seen: Position | null, dueSince: number | null): Position | nul
  * them there are, and longer still while an old transaction keeps the database from clearing away what claims leave behind
  * in its indexes. What becomes due later, or comes back, is told by `dueSince`, or met by the next look at all jobs.
  * Where reads pass over what others take, leases that have lapsed are looked for then only, for the same reason.
+ * Design: docs/design/jobs.md.
  */
 export const takeInTurn = (storage: StoreHandle) => {
   const claims = (storage.dialect.readsPastLocks ? takeWhatIsLeft : chooseThenTake)(storage);

@@ -104,13 +104,14 @@ export const jobStore = defineStore((storage) => {
       // Only a first lease sets the start.
       return rows.map((row) => toJob(row, row.started_at === now ? now - row.scheduled_for : null));
     },
-    async expire(now, except) {
+    async expire(now, except, owners) {
       let query = storage.db
         .updateTable('jobs')
         .set((eb) => ({ ...expiredLease(eb), completed_at: now }))
         .where((eb) => lapsed(eb, now))
         .whereRef('attempt', '>=', 'max_attempts');
       if (except.length > 0) query = query.where('id', 'not in', except);
+      if (owners !== undefined) query = query.where('lease_owner', 'in', owners);
       return (await query.returningAll().execute()).map((row) => toJob(row, null));
     },
     async renew(leases, leaseUntil) {

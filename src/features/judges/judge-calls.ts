@@ -45,7 +45,10 @@ const asPublic = (error: unknown): unknown => {
 
 const isText = (value: unknown): value is string => typeof value === 'string' && value.trim() !== '';
 
-/** How judges run agents: as runs of kind Eval, which are launched, recorded and priced like any other. */
+/**
+ * How judges run agents: as runs of kind Eval, which are launched, recorded and priced like any other.
+ * Design: docs/design/replays.md.
+ */
 export const createJudgeCalls = (deps: JudgeCallDeps) => {
   const started = async ({ context, trace, signal }: AskingJudge, agentName: string, message: string) => {
     const entrance = await deps.launch.enter({

@@ -9,6 +9,8 @@ import { type McpToolResult, textContent } from './mcp-tool.ts';
 export interface AnsweredRun {
   readonly runId?: string;
   readonly sessionId: string | null;
+  /** What the store did not take of the run; absent where it took all. */
+  readonly warnings?: Json[];
 }
 
 export type RunFile = Pick<AttachmentRow, 'id' | 'file_name' | 'media_type' | 'byte_size'>;

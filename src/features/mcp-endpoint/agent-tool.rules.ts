@@ -47,6 +47,7 @@ export const agentOutputSchema = (format: ModelResponseFormat | null): Json | un
       output,
       text: { type: 'string', description: 'an answer that is no JSON' },
       errorType: { type: 'string' },
+      warnings: { type: 'array', items: { type: 'string' }, description: 'what the store did not take of the run' },
     },
     required: ['runId', 'sessionId'],
     ...($defs === undefined ? {} : { $defs }),

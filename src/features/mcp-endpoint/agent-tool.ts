@@ -3,6 +3,7 @@ import { RpcError, type RpcParams, rpcCodes } from '../../contract/json-rpc.ts';
 import type { Clock } from '../../core/clock.ts';
 import { compileChecker } from '../../core/validate.ts';
 import type { ActiveRun, RunOutcome } from '../../engine/active-run.ts';
+import { warningsOf } from '../../engine/lifecycle/index.ts';
 import type { ExposedAgent, ExposedRuns } from '../exposure/index.ts';
 import { agentFailure, agentResult, type RunFile } from './agent-results.ts';
 import { AgentToolInput, agentOutputSchema } from './agent-tool.rules.ts';
@@ -60,10 +61,16 @@ export const agentTool = (deps: AgentToolDeps, name: string, agent: ExposedAgent
 
   const ended = async (
     { base }: McpCallContext,
-    { id, plan }: ActiveRun,
+    active: ActiveRun,
     { status, output, failure }: RunOutcome,
   ): Promise<McpToolResult> => {
-    const run = { runId: id, sessionId: plan.sessionId };
+    const { id, plan } = active;
+    const warnings = warningsOf(active);
+    const run = {
+      runId: id,
+      sessionId: plan.sessionId,
+      ...(warnings.length === 0 ? {} : { warnings: [...warnings] }),
+    };
     if (status === 'Completed') return agentResult(run, output, format, await deps.filesOf(plan.tenantId, id), base);
     if (failure !== null) return agentFailure(run, failure.type, failure.message);
     return agentFailure(run, 'canceled', 'The run was canceled.');

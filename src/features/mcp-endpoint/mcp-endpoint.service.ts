@@ -58,7 +58,7 @@ const inAcceptedType = (reply: CallReply, { accept }: McpHeaders): CallReply => 
   return stream;
 };
 
-/** Messages of the Model Context Protocol, of both its generations. */
+/** Messages of the Model Context Protocol, of both its generations. Design: docs/design/mcp-endpoint.md. */
 export const mcpEndpointService = (deps: McpEndpointDeps): McpHandlers => {
   const { stateless, handshake, telemetry } = deps;
   const allowed = new Set(deps.allowedOrigins);

@@ -42,7 +42,7 @@ const wantedBy = ({ params }: RpcRequest, offersTasks: boolean): Wanted => {
 
 interface Subscriber {
   readonly context: McpCallContext;
-  /** The list that it was told of last, or opened with; null: it does not want to hear of it. */
+  /** The list that was reported to it last, or that it opened with; null: it did not subscribe to the list. */
   list: string | null;
   /** Tasks that it waits for, each with the status that it knows. */
   readonly tasks: Map<string, string>;
@@ -52,12 +52,12 @@ interface Subscriber {
 /** What the streams of one tenant have in common. */
 interface Watch {
   readonly subscribers: Set<Subscriber>;
-  /** As it was at the last look; null: no poll yet. */
+  /** As it was at the last poll; null: no poll yet. */
   list: Promise<string> | null;
 }
 
 /**
- * Streams of notifications. What changes is looked for again and again, as it may have changed in another process: once for all
+ * Streams of notifications. Changes are polled, since they may come from another process: one poll for all
  * streams of a tenant, however many there are.
  */
 export const createMcpSubscriptions = (deps: McpSubscriptionDeps) => {
@@ -134,7 +134,7 @@ export const createMcpSubscriptions = (deps: McpSubscriptionDeps) => {
   const join = (subscriber: Subscriber): void => {
     watchOf(subscriber.context.tenantId).subscribers.add(subscriber);
     timer ??= clock.every(deps.lookEveryMs, () => {
-      // A look that takes longer than the interval is not joined by another.
+      // While a poll takes longer than the interval, no other one begins.
       looking ??= look().finally(() => {
         looking = null;
       });

@@ -6,6 +6,7 @@ import type { RunRow } from '../../db/tables.ts';
 import type { ActiveRun } from '../../engine/active-run.ts';
 import { type AgentSource, type CompiledAgent, readSavedAt } from '../../engine/compiled-agent.ts';
 import type { ExposedRuns } from '../exposure/index.ts';
+import { storedWarnings } from '../runs/index.ts';
 import { agentFailure, agentResult, type RunFile } from './agent-results.ts';
 import type { McpTelemetry } from './mcp-telemetry.ts';
 import type { McpCallContext } from './mcp-tool.ts';
@@ -47,7 +48,12 @@ export const createMcpTasks = (deps: McpTaskDeps) => {
       .catch(() => null);
 
   const resultOf = async (row: RunRow, linkBase: string) => {
-    const run = { runId: row.id, sessionId: row.session_id };
+    const warnings = storedWarnings(row);
+    const run = {
+      runId: row.id,
+      sessionId: row.session_id,
+      ...(warnings.length === 0 ? {} : { warnings: [...warnings] }),
+    };
     if (row.status !== 'Completed')
       return agentFailure(run, row.error_type ?? 'unknown', row.error_message ?? 'The run did not complete.');
     const [output, agent, files] = await Promise.all([

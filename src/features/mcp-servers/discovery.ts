@@ -51,7 +51,7 @@ const stateOf = (failure: McpFailure, oauthEnabled: boolean): McpServerState => 
   }
 };
 
-/** It has answered, at the cost of reading it: asking it again as soon costs the same again. */
+/** The server answered and the answer cost its reading: the next request costs as much again. */
 const isUnreadable = ({ kind, outbound }: McpFailure): boolean =>
   kind === 'broken' || outbound === 'response-too-large';
 
@@ -119,7 +119,7 @@ export const createDiscovery = (deps: DiscoveryDeps) => {
       { tenantId: row.tenant_id, server: row.name, state, error: failureType(failure), err: failure },
       'An MCP server could not be asked for its tools',
     );
-    // Whatever is wrong with its session, the next look finds out what a newcomer finds.
+    // The next refresh begins a new session, as a new client would, whatever is wrong with this one.
     connections.to(row).renew();
     if (mayKeep?.() !== false) await keep(row, { state }, null);
   };

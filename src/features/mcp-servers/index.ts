@@ -50,7 +50,10 @@ export interface McpServersDeps {
   readonly newId: () => string;
 }
 
-/** Remote servers of the Model Context Protocol: their records, their tools as agents have them, their prompts and resources. */
+/**
+ * Remote servers of the Model Context Protocol: their records, their tools as agents have them, their prompts and resources.
+ * Design: docs/design/mcp-servers.md.
+ */
 export const mcpServersFeature = (deps: McpServersDeps) => {
   const { config, storage, audit, log, now, newId } = deps;
   const { Service, Host } = config;

@@ -1,3 +1,4 @@
+import { setImmediate as nextTurn } from 'node:timers/promises';
 import { isRecord } from '../../contract/record.ts';
 import { isNestedTooDeep } from '../../core/documents/json-depth.ts';
 import { maxJsonDepth } from '../../core/documents/json-shape.ts';
@@ -41,8 +42,9 @@ const fileText = async (
   }
 };
 
-const partText = async (part: unknown, context: ToolContext, files: ResultFiles): Promise<string | null> => {
-  if (!isRecord(part)) return null;
+type Part = Readonly<Record<string, unknown>>;
+
+const partText = async (part: Part, context: ToolContext, files: ResultFiles): Promise<string | null> => {
   const { type } = part;
   if (type === 'text') return text(part['text']);
   if (type === 'image' || type === 'audio') return fileText(part, part['data'], context, files);
@@ -63,13 +65,19 @@ const fileData = (content: readonly unknown[]): ReadonlySet<unknown> =>
     }),
   );
 
-/** As JSON, without the bytes of files that the content has as well: a model would read them as text. */
-const structuredText = (structured: unknown, files: ReadonlySet<unknown>): string =>
-  visibleText(
+/**
+ * As JSON, without the bytes of files that the content has as well: a model would read them as text. It was parsed in this turn of
+ * the event loop and is recorded afterwards, each of which may take as long as this does, so that others have turns between.
+ */
+const structuredText = async (structured: unknown, files: ReadonlySet<unknown>): Promise<string> => {
+  await nextTurn();
+  const text =
     files.size === 0
       ? JSON.stringify(structured)
-      : JSON.stringify(structured, (_, value: unknown) => (files.has(value) ? '[the file of this result]' : value)),
-  );
+      : JSON.stringify(structured, (_, value: unknown) => (files.has(value) ? '[the file of this result]' : value));
+  await nextTurn();
+  return visibleText(text);
+};
 
 /** The result of `tools/call` as a text for the model; files in it become attachments of the run. */
 export const resultText = async (result: Readonly<Record<string, unknown>>, context: ToolContext): Promise<string> => {
@@ -78,7 +86,9 @@ export const resultText = async (result: Readonly<Record<string, unknown>>, cont
   const files = new ResultFiles();
   const turn = createTurns();
   for (const part of content) {
-    await turn();
+    if (!isRecord(part)) continue;
+    const turned = turn();
+    if (turned !== null) await turned;
     const told = await partText(part, context, files);
     if (told !== null) parts.push(told);
   }
@@ -87,6 +97,6 @@ export const resultText = async (result: Readonly<Record<string, unknown>>, cont
   const isRepeated = structured === undefined || structured === null || parts.some((part) => part !== '');
   if (!isRepeated && isNestedTooDeep(structured))
     throw new ToolError(`The structuredContent of the server is nested deeper than ${maxJsonDepth} levels.`);
-  const said = isRepeated ? parts.join('\n') : structuredText(structured, fileData(content));
+  const said = isRepeated ? parts.join('\n') : await structuredText(structured, fileData(content));
   return files.note === null ? said : [said, files.note].filter((part) => part !== '').join('\n');
 };

@@ -11,6 +11,7 @@ import type { Judge } from '../judges/index.ts';
 import type { McpTokenStore } from '../mcp-servers/index.ts';
 import type { ArchiveSink } from '../retention/index.ts';
 import type { AttributionResolver } from './attribution.ts';
+import type { DeploymentTokenSource } from './deployment-credential.ts';
 import type { ModuleHost } from './module-audit.ts';
 import type { RolePolicy } from './role-policies.ts';
 import type { RunAuthorizationHandler } from './run-authorization.ts';
@@ -83,6 +84,8 @@ export interface HostModule {
   readonly dataSubjectResolver?: DataSubjectResolver;
   /** Keeps the OAuth tokens of MCP servers, in place of `Mcp:OAuthTokenStore`; at most one module may have it. */
   readonly mcpTokenStore?: McpTokenStore;
+  /** Gives the tokens of calls to `Providers:AzureOpenAI`, in place of its `ApiKey`; at most one module may have it. */
+  readonly deploymentCredential?: DeploymentTokenSource;
 }
 
 /** A module, or a function that makes one. */

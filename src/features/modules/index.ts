@@ -4,6 +4,7 @@ export {
   type AttributionResolver,
   hostAttribution,
 } from './attribution.ts';
+export { type DeploymentTokenSource, hostDeploymentCredential } from './deployment-credential.ts';
 export { type HostModule, type HostModuleExport, type HostSkill, hostLibrary } from './host-module.ts';
 export { type LoadedModules, loadHostModules } from './load-host-modules.ts';
 export type { LateAudit, ModuleAuditEntry, ModuleHost } from './module-audit.ts';

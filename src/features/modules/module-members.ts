@@ -27,6 +27,7 @@ const soleMembers = {
   archiveSink: 'archive',
   dataSubjectResolver: 'resolve',
   mcpTokenStore: ['load', 'save', 'remove'],
+  deploymentCredential: 'token',
 } as const satisfies Partial<Record<keyof HostModule, string | readonly string[]>>;
 type SoleMember = keyof typeof soleMembers;
 
@@ -248,6 +249,7 @@ const readers: Readonly<Record<ModuleMember, MemberReader>> = {
   jobs: readJobs,
   dataSubjectResolver: oneOnly('dataSubjectResolver'),
   mcpTokenStore: oneOnly('mcpTokenStore'),
+  deploymentCredential: oneOnly('deploymentCredential'),
 };
 
 const isMember = (name: string): name is ModuleMember => Object.hasOwn(readers, name);

@@ -1,6 +1,6 @@
 import Type, { type Static } from 'typebox';
 import { JsonValue, nullable } from '../../contract/schema.ts';
-import { anything, count, Metadata, maxEntries, maybe, open, refusedMembers } from './openai.schema.ts';
+import { anything, count, Metadata, maxEntries, maxListedTools, maybe, open, refusedMembers } from './openai.schema.ts';
 
 const ToolCall = open({
   id: Type.String(),
@@ -58,6 +58,7 @@ export const ChatCompletionRequest = open(
             }),
           ),
         }),
+        { maxItems: maxListedTools },
       ),
     ),
     response_format: Type.Optional(JsonValue),

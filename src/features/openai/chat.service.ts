@@ -1,8 +1,9 @@
 import { invalidField } from '../../contract/errors.ts';
 import type { CallContext, Handlers } from '../../core/context.ts';
 import type { AskedSettings } from '../../engine/context/index.ts';
+import { warningsOf } from '../../engine/lifecycle/index.ts';
 import { isModelName } from '../agents/index.ts';
-import { askedAgent, type Launch, type OnDisconnect, type RunAnswers } from '../runs/index.ts';
+import { askedAgent, type Launch, type OnDisconnect, type RunAnswers, warningHeader } from '../runs/index.ts';
 import type { ChatCompletionRequest } from './chat.schema.ts';
 import { chatCompletion, chatHead } from './chat-answer.ts';
 import { chatFrames } from './chat-frames.ts';
@@ -96,7 +97,8 @@ export const chatService = (deps: ChatServiceDeps): Handlers<typeof chatCompleti
         const { run, outcome } = await answers.toEnd(context, entrance, onDisconnect, (begun) =>
           telemetry.began(context, 'chat', begun, chatHead(begun).id),
         );
-        return { status: 200, body: chatCompletion(run, outcome), headers: { 'X-Run-Id': run.id } } as const;
+        const headers = { 'X-Run-Id': run.id, ...warningHeader(warningsOf(run)) };
+        return { status: 200, body: chatCompletion(run, outcome), headers } as const;
       };
       return context.once === null ? await answer() : await context.once(entrance.ownerId, answer);
     }

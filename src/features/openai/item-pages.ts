@@ -36,7 +36,7 @@ export const createItemPages = ({ store, items: rules }: ItemPageDeps) => {
     }
   };
 
-  /** An item among those beside it; null: there is no such item. */
+  /** An item with its neighbors; null: there is no such item. */
   const around = async (
     session: SessionRow,
     itemId: string,

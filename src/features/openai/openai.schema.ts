@@ -6,6 +6,8 @@ import { JsonValue, nullable } from '../../contract/schema.ts';
  * which as many messages of 100 tokens fill; agents that program for a day send some thousand items.
  */
 export const maxEntries = 10_000;
+/** Of the tools of a request, several times what providers take. */
+export const maxListedTools = 1000;
 
 /** Files of a request, each of which becomes an attachment: as many images as OpenAI takes. */
 export const maxFiles = 500;

@@ -5,8 +5,9 @@ import type { OpenAiResponseRow } from '../../db/tables/openai.ts';
 import type { ActiveRun, RunPlan } from '../../engine/active-run.ts';
 import type { CompiledAgent } from '../../engine/compiled-agent.ts';
 import type { AskedSettings, ChatMessage, GivenContext } from '../../engine/context/index.ts';
+import { warningsOf } from '../../engine/lifecycle/index.ts';
 import { isModelName } from '../agents/index.ts';
-import { askedAgent, type Entrance, type Launch, type RunAnswers } from '../runs/index.ts';
+import { askedAgent, type Entrance, type Launch, type RunAnswers, warningHeader } from '../runs/index.ts';
 import type { GivenMessages } from './given-messages.ts';
 import { hexOf, runOfItem } from './items.ts';
 import { type IsKept, keptItems } from './kept-items.ts';
@@ -109,7 +110,7 @@ const nothingKept: IsKept = () => null;
 const mayBeKept = ({ type, id }: InputItem): boolean =>
   type === 'function_call' || (typeof id === 'string' && runOfItem(id) !== null);
 
-/** One run for each response, in a session of its own, in that of a conversation, or in none. */
+/** One run for each response, in a session of its own, in that of a conversation, or in none. Design: docs/design/openai.md. */
 export const responseStart = (deps: ResponseStartDeps): Pick<Handlers<typeof responseOperations>, 'create'> => {
   const { launch, answers, given, telemetry, sources } = deps;
 
@@ -277,7 +278,8 @@ export const responseStart = (deps: ResponseStartDeps): Pick<Handlers<typeof res
       };
       const { run } = await answers.toEnd(context, entrance, query.onDisconnect, follow).catch(undo);
       const { response } = events ?? eventsFor(run.id);
-      return { status: 200, body: response, headers: { 'X-Run-Id': run.id } } as const;
+      const headers = { 'X-Run-Id': run.id, ...warningHeader(warningsOf(run)) };
+      return { status: 200, body: response, headers } as const;
     };
     return context.once === null ? await answer() : await context.once(entrance.ownerId, answer);
   };

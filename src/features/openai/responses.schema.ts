@@ -1,6 +1,6 @@
 import Type, { type Static } from 'typebox';
 import { JsonValue, nullable } from '../../contract/schema.ts';
-import { anything, count, Metadata, maxEntries, maybe, open, refusedMembers } from './openai.schema.ts';
+import { anything, count, Metadata, maxEntries, maxListedTools, maybe, open, refusedMembers } from './openai.schema.ts';
 
 const InputPart = open({
   type: Type.String({ description: '`input_text`, `input_image`, `input_file`, `input_audio` or `output_text`' }),
@@ -60,6 +60,7 @@ export const ResponseRequest = open(
           format: anything(),
           tools: anything(),
         }),
+        { maxItems: maxListedTools },
       ),
     ),
     text: Type.Optional(nullable(open({ format: anything() }))),

@@ -6,6 +6,7 @@ import type { CallContext, Handlers } from '../../core/context.ts';
 import type { OpenAiResponseRow } from '../../db/tables/openai.ts';
 import type { RunRow } from '../../db/tables.ts';
 import type { AuditLog } from '../audit/index.ts';
+import { storedWarnings, warningHeader } from '../runs/index.ts';
 import type { SessionsFeature } from '../sessions/index.ts';
 import { type ItemRules, itemPage, itemRulesOf, itemsOf } from './items.ts';
 import { type KeptResponses, responseNotFound } from './kept-responses.ts';
@@ -61,7 +62,7 @@ export const responseService = (deps: ResponseServiceDeps): Omit<Handlers<typeof
     async get(context, { params, query }) {
       const found = await find(context, params.responseId);
       const { stream, starting_after: last } = query;
-      if (stream !== true) return ok((await eventsOf(found)).response);
+      if (stream !== true) return ok((await eventsOf(found)).response, warningHeader(storedWarnings(found.run)));
       // A log that cannot be read is an error now: a stream has no way to say it later than by its end.
       const known = await eventsOf(found);
       if (last !== undefined && last >= known.nextSequence)

@@ -38,9 +38,13 @@ const configuration = (config: Config): DiagnosticsReport['configuration'] => {
     resolved: value !== null && value !== '',
     hint: value !== null && value !== '' ? null : hint,
   });
-  const providers = providerConnections(config).map(({ key, apiKey }) =>
-    entry(`${key}:ApiKey`, apiKey, key.includes(':Compatible:') ? 'called without a credential' : 'calls need a key'),
-  );
+  const hintOf = (key: string): string => {
+    if (key.includes(':Compatible:')) return 'called without a credential';
+    return key.endsWith(':AzureOpenAI')
+      ? 'calls need a key, or a module with deploymentCredential'
+      : 'calls need a key';
+  };
+  const providers = providerConnections(config).map(({ key, apiKey }) => entry(`${key}:ApiKey`, apiKey, hintOf(key)));
   return [entry('Host:AuthToken', config.Host.AuthToken, 'no shared token'), ...providers];
 };
 

@@ -32,7 +32,10 @@ const windowOf = ({ since, until }: PolicyTestRequest, now: number): { sinceMs: 
   throw invalidField('since', 'must be before until');
 };
 
-/** Asks of recorded runs what a policy would have done; nothing is written, and no tool or model is called. */
+/**
+ * Asks of recorded runs what a policy would have done; nothing is written, and no tool or model is called.
+ * Design: docs/design/guards.md#what-does-a-policy-test-approximate.
+ */
 export const policyTestService = (deps: PolicyTestDeps): Handlers<typeof policyTestOperations> => {
   const outcomeOf = async (scope: HistoryScope, body: PolicyTestRequest, gaps: Gaps) => {
     const { guard, rule, quota, price } = body;

@@ -40,6 +40,7 @@ const shortWaitMs = 1000;
 /**
  * Decides who may start, tenant by tenant. Whoever is admitted counts from that moment, before the store has the run,
  * so that no two callers get the same last place; a tenant without rules pays for a look into a map.
+ * Design: docs/design/quotas.md.
  */
 export const createQuotaAdmission = (deps: AdmissionDeps) => {
   const { rules, periods, clock } = deps;

@@ -63,7 +63,7 @@ export const withRemoteAgents = (host: ToolRegistry, remote: readonly Registered
   return { list: () => all, get: (name) => host.get(name) ?? byName.get(name) };
 };
 
-/** Agents of other systems, which agents of this service call over the Agent2Agent protocol. */
+/** Agents of other systems, which agents of this service call over the Agent2Agent protocol. Design: docs/design/a2a.md. */
 export const remoteAgentsFeature = (deps: RemoteAgentsDeps) => {
   const { config, log, now, clock } = deps;
   const { Service, Host } = config;

@@ -74,7 +74,7 @@ export interface BundleStep {
     readonly toolCalls: readonly BundleToolCall[];
     readonly finishReason: FinishReason;
     readonly usage: ModelUsage | null;
-    /** The provider has interrupted its answer; the next step goes on with it. */
+    /** The provider has interrupted its answer; the next step continues it. */
     readonly paused?: boolean;
   } | null;
   readonly failure: { readonly class: string; readonly type: string; readonly message: string } | null;

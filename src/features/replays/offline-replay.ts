@@ -241,13 +241,19 @@ const replayRun = async (bundle: RunBundle, changes: DefinitionChanges, run: Bun
  * Executes every run of the tree again in this process, with the recording in place of models and tools: no key, no
  * network, no store. Runs are independent of each other, because a call of another agent is answered like a tool's.
  * Throws `bundle-invalid`, and CompileError for a changed definition that does not compile.
+ * Design: docs/design/replays.md.
  */
 export const replayBundle = async (bundle: RunBundle, changes: DefinitionChanges): Promise<BundleReport> => {
   const runs: RunReport[] = [];
-  for await (const run of bundle.runs()) runs.push(await replayRun(bundle, changes, run));
+  const short: string[] = [];
+  for await (const run of bundle.runs()) {
+    runs.push(await replayRun(bundle, changes, run));
+    if (run.record.warnings !== undefined)
+      short.push(`The record of run ${run.record.id} is incomplete: the store did not take all of it.`);
+  }
   const names = new Set(runs.map(({ agentName }) => agentName));
   const warnings = [...changes.keys()]
     .filter((name) => !names.has(name))
     .map((name) => `No run of the bundle is one of agent "${name}".`);
-  return bundleReport(bundle.header, runs, warnings);
+  return bundleReport(bundle.header, runs, [...short, ...warnings]);
 };

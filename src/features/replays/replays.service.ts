@@ -8,7 +8,15 @@ import { type RecordedCall, type RunReplay, recordedTools } from '../../engine/c
 import { warningsOf } from '../../engine/lifecycle/index.ts';
 import type { AgentVariants } from '../agents/index.ts';
 import type { AuditLog } from '../audit/index.ts';
-import { askedAgent, failureError, type Launch, type RunAccess, type RunRecords, type RunWork } from '../runs/index.ts';
+import {
+  askedAgent,
+  failureError,
+  type Launch,
+  type RunAccess,
+  type RunRecords,
+  type RunWork,
+  warningHeader,
+} from '../runs/index.ts';
 import { recordedGiven } from './recorded-given.ts';
 import type { replayOperations } from './replays.operations.ts';
 import type { ToolMode } from './replays.schema.ts';
@@ -196,7 +204,7 @@ export const replayService = (deps: ReplayServiceDeps): Pick<Handlers<typeof rep
           compareLocation: `${deps.prefix}/api/runs/${source.id}/compare/${run.id}`,
           ...(warnings.length === 0 ? {} : { warnings: [...warnings] }),
         },
-        { 'X-Run-Id': run.id, ...(warnings.length === 0 ? {} : { 'X-Acp-Warning': warnings.join(', ') }) },
+        { 'X-Run-Id': run.id, ...warningHeader(warnings) },
       );
     },
   };

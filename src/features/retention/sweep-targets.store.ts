@@ -197,7 +197,7 @@ export const targetQueries: Readonly<Partial<Record<RetentionTarget, TargetQuery
                 .whereRef('session_requests.session_id', '=', 'sessions.id')
                 .where('session_requests.state', '=', 'Open')
                 .where('session_requests.kind', '=', 'Approval')
-                // Nothing goes on from a pause in which every call has expired.
+                // No run continues a pause in which every call has expired.
                 .where(({ not, exists, selectFrom }) =>
                   not(
                     exists(

@@ -8,6 +8,7 @@ import { type SweepPiece, sweepRemoval } from './sweep-removal.store.ts';
  * Deletes while others are served. SQLite has one writer and its driver stops the event loop while it works, so a
  * transaction takes as many rows as fit into a few milliseconds, and then others have the same time. Where there are
  * several writers nobody waits for this one but who changes the same rows: a transaction may last as long as a few commits.
+ * Design: docs/design/retention.md.
  */
 export interface SweepWriter {
   /** `also` is a part of each transaction. Resolves with the rows that went. */

@@ -357,8 +357,9 @@ export {
 export { createLostTurns } from './lost-turns.ts';
 export { type RunAccess, runTarget } from './run-access.ts';
 export type { HeldStream, OnDisconnect, RunAnswers } from './run-answers.ts';
-export { toRunRecord } from './run-record.ts';
+export { storedWarnings, toRunRecord } from './run-record.ts';
 export { turnStore } from './run-turns.store.ts';
 export type { RecordedInput, TreeMember } from './runs.store.ts';
 export { microsOf } from './stored-cost.ts';
 export { decodeShares, type StoredShare } from './stored-shares.ts';
+export { warningHeader } from './warning-header.ts';

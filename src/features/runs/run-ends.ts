@@ -61,7 +61,7 @@ export const endedRow = (row: RunRow, completedAt: number): EndedRun => ({
 
 /** Publishes how root runs of agents and workflows end; those of evaluations are told by their suites. */
 export const createRunEnds = (events: WebhookEvents, currency: string | null): PublishedRunEnds => {
-  const summary = (run: EndedRun, { status, error }: End): Readonly<Record<string, unknown>> => {
+  const summary = (run: EndedRun, { status, error }: End, isIncomplete: boolean): Readonly<Record<string, unknown>> => {
     const startedAt = run.startedAt ?? run.completedAt;
     const isAgent = run.kind === 'Agent';
     return {
@@ -83,11 +83,12 @@ export const createRunEnds = (events: WebhookEvents, currency: string | null): P
       currency: run.costMicros === null ? null : currency,
       errorClass: error?.class ?? null,
       errorType: error?.type ?? null,
+      ...(isIncomplete ? { warnings: ['recording-incomplete'] } : {}),
     };
   };
   return {
     current: events.current,
-    closing(run, end, at) {
+    closing(run, end, at, isIncomplete) {
       const { plan } = run;
       const type = eventOf(end.status);
       if (type === null || plan.parent !== null || !isPublished(plan.kind) || !events.hears(plan.tenantId, type))
@@ -107,7 +108,7 @@ export const createRunEnds = (events: WebhookEvents, currency: string | null): P
         outputTokens: run.usage.outputTokens,
         costMicros: run.cost?.total ?? null,
       };
-      return events.deliveries(plan.tenantId, type, at, summary(ended, end));
+      return events.deliveries(plan.tenantId, type, at, summary(ended, end, isIncomplete));
     },
     closed({ plan }, status) {
       if (plan.parent !== null) return;
@@ -117,7 +118,7 @@ export const createRunEnds = (events: WebhookEvents, currency: string | null): P
     closingDetached(run, end) {
       const type = eventOf(end.status);
       if (type === null || !isPublished(run.kind) || !events.hears(run.tenantId, type)) return none;
-      return events.deliveries(run.tenantId, type, run.completedAt, summary(run, end));
+      return events.deliveries(run.tenantId, type, run.completedAt, summary(run, end, false));
     },
     closedDetached(written) {
       if (written.length > 0) events.committed();

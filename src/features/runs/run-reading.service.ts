@@ -49,6 +49,7 @@ export const runReading = (
       replayOfRunId: record.replayOfRunId,
       output,
       scores,
+      ...(record.warnings === undefined ? {} : { warnings: record.warnings }),
     };
   };
 

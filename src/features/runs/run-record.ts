@@ -71,6 +71,10 @@ export const storedAttribution = (row: Pick<RunRow, 'user_id' | 'labels'>): RunA
   labels: row.labels === null ? null : (JSON.parse(row.labels) as Record<string, string>),
 });
 
+/** What the store did not take of the record of a run that has ended; empty: nothing is missing. */
+export const storedWarnings = (row: Pick<RunRow, 'record_incomplete'>): readonly 'recording-incomplete'[] =>
+  row.record_incomplete === 1 ? ['recording-incomplete'] : [];
+
 /** The record of a run; `descendants` are the runs below it, at any depth. */
 export const toRunRecord = (
   row: RunRow,
@@ -78,6 +82,7 @@ export const toRunRecord = (
   continuedBy: string | null = null,
 ): RunRecord => {
   const tree = [row, ...descendants];
+  const warnings = storedWarnings(row);
   return {
     id: row.id,
     tenantId: row.tenant_id,
@@ -123,6 +128,6 @@ export const toRunRecord = (
               : { provider: JSON.parse(row.error_provider) as NonNullable<RunError['provider']> }),
           },
     eventCount: row.event_count,
-    ...(row.record_incomplete === 1 ? { warnings: ['recording-incomplete' as const] } : {}),
+    ...(warnings.length === 0 ? {} : { warnings: [...warnings] }),
   };
 };

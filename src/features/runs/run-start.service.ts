@@ -14,6 +14,7 @@ import type { Entrance, Launch } from './launch/index.ts';
 import type { RunAnswers } from './run-answers.ts';
 import type { runOperations } from './runs.operations.ts';
 import type { AgentRunResponse } from './runs.schema.ts';
+import { warningHeader } from './warning-header.ts';
 
 type StartOperation = (typeof runOperations)['start'];
 type StartInput = OperationInput<StartOperation>;
@@ -65,12 +66,6 @@ const warningsMember = (run: ActiveRun): Pick<AgentRunResponse, 'warnings'> => {
   return warnings.length === 0 ? {} : { warnings: [...warnings] };
 };
 
-/** Names what the store could not do for this run; no header where nothing is missing. */
-const warningHeader = (run: ActiveRun): Record<string, string> => {
-  const warnings = warningsOf(run);
-  return warnings.length === 0 ? {} : { 'X-Acp-Warning': warnings.join(', ') };
-};
-
 /** The answer of a run that was asked for as JSON. */
 const answerBody = (deps: RunStartDeps, run: ActiveRun, outcome: RunOutcome): AgentRunResponse => ({
   runId: run.id,
@@ -110,7 +105,11 @@ export const createRunStart = (deps: RunStartDeps) => {
     return {
       status: 200,
       body: answerBody(deps, run, outcome),
-      headers: { 'X-Run-Id': run.id, 'X-Acp-Overhead-Ms': overheadOf(run, receivedAt), ...warningHeader(run) },
+      headers: {
+        'X-Run-Id': run.id,
+        'X-Acp-Overhead-Ms': overheadOf(run, receivedAt),
+        ...warningHeader(warningsOf(run)),
+      },
     };
   };
 
@@ -148,6 +147,6 @@ export const createRunStart = (deps: RunStartDeps) => {
     if (context.once !== null) return await context.once(entrance.ownerId, () => answer(context, input, entrance));
     if (mode !== 'stream') return await answer(context, input, entrance);
     const { run, stream } = await deps.answers.streamed(context, entrance, input.query.onDisconnect);
-    return { status: 200, stream, headers: { ...runHeaders(deps, run.id), ...warningHeader(run) } };
+    return { status: 200, stream, headers: { ...runHeaders(deps, run.id), ...warningHeader(warningsOf(run)) } };
   };
 };

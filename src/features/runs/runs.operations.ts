@@ -109,6 +109,7 @@ export const runOperations = defineOperations({
         'cost.totalCost',
         'error.type',
         'continuedBy',
+        'warnings',
       ],
     },
   },

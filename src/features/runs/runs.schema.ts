@@ -84,6 +84,11 @@ export const RunTreeCost = Type.Object(
 );
 export type RunTreeCost = Static<typeof RunTreeCost>;
 
+const StoredWarnings = Type.Array(oneOf(runWarnings), {
+  description:
+    'What the store did not take of the record: events, results of tool calls or other parts may be missing. Left out where it took all',
+});
+
 const ProviderReason = Type.Object(
   {
     code: nullable(Type.String()),
@@ -154,12 +159,7 @@ export const RunRecord = Type.Object(
     treeCost: nullable(RunTreeCost),
     error: nullable(RunError),
     eventCount: Type.Integer(),
-    warnings: Type.Optional(
-      Type.Array(oneOf(runWarnings), {
-        description:
-          'What the store did not take of the record: events, results of tool calls or other parts may be missing. Left out where it took all',
-      }),
-    ),
+    warnings: Type.Optional(StoredWarnings),
   },
   { title: 'RunRecord', description: 'Summary of a run; carries no message, output or tool payload' },
 );
@@ -268,6 +268,7 @@ const RunComparisonSide = Type.Object(
     replayOfRunId: nullable(Uuid),
     output: nullable(Type.String()),
     scores: Type.Array(RunScore),
+    warnings: Type.Optional(StoredWarnings),
   },
   { title: 'RunComparisonSide' },
 );

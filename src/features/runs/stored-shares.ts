@@ -3,7 +3,7 @@ import type { CostMicros } from '../../engine/pricing.ts';
 import type { ModelUsage } from '../../providers/models/index.ts';
 import { type StoredCost, storedCost } from './stored-cost.ts';
 
-/** What is stored of a model's share. Statistics read members of it by name. */
+/** What is stored of a model's share. Statistics read its properties by name. */
 export interface StoredShare {
   readonly p: string | null;
   readonly m: string | null;

@@ -73,6 +73,7 @@ export interface ScheduleDispatch extends BackgroundService {
 /**
  * Makes jobs of schedules that are due, one of each, whatever was missed while nothing looked. Others may do the same at
  * the same time: whoever moves a schedule on to its next time has its job.
+ * Design: docs/design/triggers-and-webhooks.md.
  */
 export const createScheduleDispatch = (deps: ScheduleDispatchDeps): ScheduleDispatch => {
   const { storage, store, clock, log } = deps;

@@ -57,7 +57,10 @@ const assertSameMachine = (request: CallerRequest): void => {
 
 const none: CredentialTenant = { tenantId: null, headerMayName: true };
 
-/** Who calls. Answers without a promise unless a key has to be read from the store, or a token's signature checked. */
+/**
+ * Who calls. Answers without a promise unless a key has to be read from the store, or a token's signature checked.
+ * Design: docs/design/callers.md.
+ */
 export const createIdentity = ({ options, keys, tokens }: IdentityDeps) => {
   const isAuthToken = options.authToken === null ? () => false : secretMatcher(options.authToken);
   const resolveTenant = tenantResolver(options.tenancy, options.defaultTenantId);

@@ -1,6 +1,6 @@
 import type { ApiKeyScope } from '../../contract/authority.ts';
 import type { RoleDecision } from '../../core/caller/role-decision.ts';
-import { parseForeignJson } from '../../core/documents/foreign-json.ts';
+import { identityJsonLimits, parseForeignJson } from '../../core/documents/foreign-json.ts';
 import type { InstanceState } from '../../core/instance-state.ts';
 import type { Logger } from '../../core/logger.ts';
 import type { Storage } from '../../db/storage.ts';
@@ -28,7 +28,8 @@ export interface SecurityDeps {
 }
 
 const timeoutMs = 5000;
-const maxBodyBytes = 1_048_576;
+// Documents of large providers have some ten thousand bytes.
+const maxBodyBytes = 262_144;
 
 /**
  * Reads JSON from the identity provider. Its address is the host's own configuration, so it may be in a private
@@ -41,7 +42,7 @@ const createIssuerHttp = () => {
       const headers = { accept: 'application/json' };
       const { status, body } = await http.request({ method: 'GET', url, headers, timeoutMs, maxBodyBytes });
       if (status !== 200) throw new Error(`The identity provider answered ${status}.`);
-      return parseForeignJson(body);
+      return parseForeignJson(body, identityJsonLimits);
     },
     close: () => http.close(),
   };

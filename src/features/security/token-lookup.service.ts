@@ -2,6 +2,7 @@ import { hash } from 'node:crypto';
 import { decodeProtectedHeader } from 'jose/decode/protected_header';
 import { JWKSNoMatchingKey } from 'jose/errors';
 import { type JWTVerifyOptions, jwtVerify } from 'jose/jwt/verify';
+import { AcpError } from '../../contract/errors.ts';
 import type { RoleDecision } from '../../core/caller/role-decision.ts';
 import type { Principal } from '../../core/context.ts';
 import type { IssuerKeys, KeySet } from './issuer-keys.service.ts';
@@ -61,10 +62,11 @@ export const tokenLookup = ({ options, keys, roles, refused, now }: TokenLookupD
     refused(token);
     return null;
   };
-  /** Null for a token that is not good; other failures are the service's own. */
+  /** Null for a token that is not good. What else fails is a key of the issuer that no signature can be checked with. */
   const orBad = (error: unknown): null => {
     const reason = refusalOf(error);
-    if (reason === null) throw error;
+    if (reason === null)
+      throw new AcpError('identity-unavailable', 'A key of the identity provider cannot be used.', { cause: error });
     return refuse(reason);
   };
 

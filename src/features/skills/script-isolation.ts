@@ -7,6 +7,7 @@ import { environment } from '../../core/environment.ts';
 /*
  * A script's children can leave its group, its session, its folder and its environment; they cannot leave a PID
  * namespace. When the first process of one ends, the kernel ends all others in it, before its end is told.
+ * Design: docs/design/agents-and-skills.md.
  */
 
 /** Command and first arguments that start what follows as the second process of a PID namespace of its own. */

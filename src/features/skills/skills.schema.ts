@@ -3,6 +3,9 @@ import { closed, Int32, nullable, Time, Uuid } from '../../contract/schema.ts';
 
 // Limits and patterns are checked by the skill rules, so that every fault is reported together; the schema only says
 // what makes a body unreadable: unknown members and wrong JSON types.
+/** Far more than the rules allow, and few enough to report each. */
+const mostListed = 10_000;
+
 const text = (description: string) => nullable(Type.String(), { description });
 
 const resource = {
@@ -43,8 +46,8 @@ export const AgentSkillRequest = closed(
       Type.Record(Type.String(), Type.String(), { maxProperties: 32, description: 'At most 32 entries' }),
     ),
     enabled: Type.Optional(Type.Boolean({ description: 'Default true; false hides the skill from every model' })),
-    resources: Type.Optional(Type.Array(SkillResourceRequest)),
-    scripts: Type.Optional(Type.Array(SkillScriptRequest)),
+    resources: Type.Optional(Type.Array(SkillResourceRequest, { maxItems: mostListed })),
+    scripts: Type.Optional(Type.Array(SkillScriptRequest, { maxItems: mostListed })),
   },
   { title: 'AgentSkillRequest' },
 );

@@ -63,7 +63,10 @@ const replayed = (): AcpError => new AcpError('trigger-replayed', 'A call with t
 const targetMissing = ({ target_name }: TriggerRow): AcpError =>
   new AcpError('trigger-target-missing', `Agent "${target_name}" does not exist any more.`);
 
-/** Calls of triggers, checked in an order that each caller can rely on. */
+/**
+ * Calls of triggers, checked in an order that each caller can rely on.
+ * Design: docs/design/triggers-and-webhooks.md.
+ */
 export const createTriggerCalls = (deps: TriggerCallDeps): Accept => {
   const { store, settings, launch, telemetry, now } = deps;
   /** Calls that are being accepted here, by their id: the others with the same one wait for their end. True: accepted. */

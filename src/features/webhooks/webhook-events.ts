@@ -10,6 +10,7 @@ import type { Listener, WebhookStore } from './webhooks.store.ts';
 /**
  * Events that other features publish. They ask `current` first where their process may have stood still, put what
  * `deliveries` gives into the unit that makes the event true, and call `committed` once that is written.
+ * Design: docs/design/triggers-and-webhooks.md.
  */
 export interface WebhookEvents {
   /** Null: whoever listens is known now. Else it resolves once that was read, or could not be; it never rejects. */

@@ -32,7 +32,7 @@ const gone: ReadonlySet<number | null> = new Set([400, 404, 405]);
 // What libraries answer for a session that they do not know, or a request before one.
 const noSession: ReadonlySet<number | null> = new Set([-32000, -32001]);
 
-// What servers answer beside 404 for a session that they have lost: they have not looked at what was asked.
+// Statuses other than 404 for a session that the server has lost: it has not processed the request.
 const lost: ReadonlySet<number | null> = new Set([401, 410]);
 /** In an answer that succeeds; the number stands for a request that took too long as well. */
 const sessionNotFound = -32_001;
@@ -51,7 +51,7 @@ const refusesManner = (inSession: boolean, { kind, code, status }: McpFailure): 
   return gone.has(status) && noSession.has(code);
 };
 
-/** Whether a server may have lost the session, and says so in a way that says other things as well. */
+/** Whether a server may have lost the session, by an answer that has other meanings as well. */
 const mayHaveLost = ({ code, status }: McpFailure): boolean =>
   (status ?? 0) >= 500 || (code === sessionNotFound && (status === null || status === 200));
 
@@ -95,8 +95,8 @@ export const createMcpClient = (target: McpTarget, deps: McpClientDeps): McpClie
       ? sender.stateless(connection.channel, ...request)
       : sender.inSession(connection, ...request);
   /**
-   * Leaves a connection that is of no more use. True: the request may be sent over another one, since it was refused for how
-   * it was spoken and not looked at, or only reads, so that no call is made twice.
+   * Leaves a connection that is of no more use. True: the request may be sent over another one, since the server refused
+   * its form and did not process it, or it only reads, so that no call is made twice.
    */
   const leaves = (connection: Connection, method: string, error: unknown): boolean => {
     if (!(error instanceof McpFailure)) return false;

@@ -193,7 +193,7 @@ const badEnd = ({ provider, requestId, secret }: AnsweredCall, reason: string, i
 
 export type GoodEnd = Exclude<FinishMeaning, 'Failed'>;
 
-/** What a finish reason means. Throws ModelCallError for those that are no end of an answer, known or not. */
+/** What a finish reason means. Throws ModelCallError for a reason, known or not, that does not end an answer. */
 export const finishMeaning = ({ meanings, ignoresCase }: FinishTable, reason: string, call: AnsweredCall): GoodEnd => {
   const name = ignoresCase ? reason.toLowerCase() : reason;
   const meaning = Object.hasOwn(meanings, name) ? meanings[name] : undefined;

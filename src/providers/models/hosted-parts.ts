@@ -42,7 +42,7 @@ export const withOwnHostedParts = (prompt: ModelPrompt, kind: ModelProviderKind,
   });
 };
 
-/** From where on the assistant has not been followed by a user: a search that is open there goes on with the answer. */
+/** From where on the assistant has not been followed by a user: a search that is open there continues with the answer. */
 const openEnd = (prompt: ModelPrompt): number => prompt.findLastIndex(({ role }) => role === 'user') + 1;
 
 const idsOf = (prompt: ModelPrompt, type: 'tool-call' | 'tool-result'): ReadonlySet<string> =>

@@ -1,4 +1,6 @@
 import type {
+  LanguageModelV4,
+  LanguageModelV4CallOptions,
   LanguageModelV4GenerateResult,
   LanguageModelV4StreamPart,
   LanguageModelV4StreamResult,
@@ -59,6 +61,22 @@ const otherForm = (scope: CallScope, error: unknown): WireResponse => {
   return response;
 };
 
+const beginStream = (
+  model: LanguageModelV4,
+  { surface }: ProviderCalls,
+  options: LanguageModelV4CallOptions,
+): PromiseLike<LanguageModelV4StreamResult> =>
+  model.doStream(surface.readsEvents === true ? { ...options, includeRawChunks: true } : options);
+
+/** The next part of a stream; null: its event has none. Throws where the stream ends before its finish, or holds too much. */
+const nextPart = async (reader: PartReader, parts: LibraryParts, scope: CallScope): Promise<ModelPart | null> => {
+  const { done, value } = await reader.read();
+  // Parts may still be on their way through the library's streams when the call is stopped.
+  if (done || scope.stopped !== null) throw unfinished(scope.provider);
+  if (!scope.grew(partSize(value))) throw wireFailure(scope.provider, { kind: 'too-large', cause: undefined });
+  return parts.read(value);
+};
+
 /** What the vendor library makes of the call: a stream, or the parts of an answer that came at once. */
 const openStream = async (
   calls: ProviderCalls,
@@ -69,8 +87,7 @@ const openStream = async (
   const options = calls.options(call, scope);
   // Loading the library is our time, not the provider's.
   scope.waiting();
-  const streamed = () =>
-    model.doStream(calls.surface.readsEvents === true ? { ...options, includeRawChunks: true } : options);
+  const streamed = () => beginStream(model, calls, options);
   try {
     return (await streamed()).stream;
   } catch (error) {
@@ -119,11 +136,7 @@ export const libraryStream = async function* (
     const parts = new LibraryParts(scope, calls.surface);
     while (!finished) {
       scope.waiting();
-      const { done, value } = await reader.read();
-      // Parts may still be on their way through the library's streams when the call is stopped.
-      if (done || scope.stopped !== null) throw unfinished(scope.provider);
-      if (!scope.grew(partSize(value))) throw wireFailure(scope.provider, { kind: 'too-large', cause: undefined });
-      const part = parts.read(value);
+      const part = await nextPart(reader, parts, scope);
       if (part !== null) {
         scope.idle();
         finished = part.type === 'finish';
@@ -153,10 +166,7 @@ const collectStream = async (
   const parts = new LibraryParts(scope, calls.surface);
   const read: ModelPart[] = [];
   for (;;) {
-    const { done, value } = await reader.read();
-    if (done || scope.stopped !== null) throw unfinished(scope.provider);
-    if (!scope.grew(partSize(value))) throw wireFailure(scope.provider, { kind: 'too-large', cause: undefined });
-    const part = parts.read(value);
+    const part = await nextPart(reader, parts, scope);
     if (part?.type === 'finish') {
       void drain(reader, scope);
       return [...read, ...parts.searched(), part];
@@ -178,9 +188,7 @@ export const libraryAnswer = async (calls: ProviderCalls, call: ModelCall): Prom
       result = await model.doGenerate(options);
     } catch (error) {
       scope.replay = otherForm(scope, error);
-      const { stream } = await model.doStream(
-        calls.surface.readsEvents === true ? { ...options, includeRawChunks: true } : options,
-      );
+      const { stream } = await beginStream(model, calls, options);
       return await collectStream(stream, calls, scope);
     }
     return readAnswer(calls, scope, result);

@@ -1,6 +1,6 @@
 import { directAnswer } from './chat-completions/direct.answer.ts';
 import { directStream } from './chat-completions/direct.stream.ts';
-import { libraryVectors } from './embeddings.ts';
+import { answerVectors } from './embeddings.ts';
 import { libraryAnswer, libraryStream } from './library-calls.ts';
 import { fetchModelList } from './model-list.ts';
 import type { ModelProvider } from './model-provider.ts';
@@ -27,7 +27,7 @@ export const networkProvider = (surface: Surface, deps: NetworkDeps): ModelProvi
         : { kind: 'failed', httpStatus: null, errorClass: 'ProviderError' },
     stream: (call) => (isDirect ? directStream(calls, call) : libraryStream(calls, call)),
     generate: (call) => {
-      if (call.vectors !== undefined) return libraryVectors(calls, call, call.vectors);
+      if (call.vectors !== undefined) return answerVectors(calls, call, call.vectors);
       return isDirect ? directAnswer(calls, call) : libraryAnswer(calls, call);
     },
   };

@@ -1,5 +1,6 @@
 import type { EmbeddingModelV4, LanguageModelV4, LanguageModelV4CallOptions } from '@ai-sdk/provider';
 import { foreignJsonLimits } from '../../core/documents/foreign-json.ts';
+import type { JsonLimits } from '../../core/documents/json-shape.ts';
 import type { AnswerLimits } from './answer-limits.ts';
 import { callFailure, canceled, credentialMissing } from './call-failure.ts';
 import { callOptions } from './call-options.ts';
@@ -31,6 +32,21 @@ const vectorShare = 8;
 const pathSafe = /^(?!.*(?:^|\/)\.{1,2}(?:\/|$))[\w.:@/-]+$/;
 
 /** What every call of one provider needs: the vendor library's models, the scope of the call, its failures. */
+/** Vectors are numbers: a batch has some thousand lists and properties. */
+const vectorJson: JsonLimits = { ...foreignJsonLimits, maxMembers: 50_000 };
+
+/** What the vendor library would send for what it is asked. */
+const captured = async (scope: CallScope, ask: () => PromiseLike<unknown>): Promise<WireRequest> => {
+  scope.capturing = true;
+  try {
+    await ask();
+  } catch (error) {
+    if (scope.captured === null) throw error;
+  }
+  if (scope.captured === null) throw new Error('The provider library made no request');
+  return scope.captured;
+};
+
 export class ProviderCalls {
   readonly surface: Surface;
   readonly pool: ConnectionPool;
@@ -70,11 +86,11 @@ export class ProviderCalls {
 
   /** What a batch of vectors may take: as text each is many times as long as an answer of as many tokens. */
   get vectorLimits(): AnswerLimits {
-    return { ...this.#limits, maxBytes: this.#limits.maxBytes * vectorShare, json: foreignJsonLimits };
+    return { ...this.#limits, maxBytes: this.#limits.maxBytes * vectorShare, json: vectorJson };
   }
 
   /** The vendor library's embedding model. */
-  async embedder(name: string): Promise<EmbeddingModelV4> {
+  async #embedder(name: string): Promise<EmbeddingModelV4> {
     const { loadEmbedder } = this.surface;
     if (loadEmbedder === undefined) throw new Error(`Provider "${this.surface.name}" makes no vectors`);
     this.#embedders ??= loadEmbedder(this.#fetch);
@@ -105,15 +121,20 @@ export class ProviderCalls {
   async encode(call: ModelCall, scope: CallScope): Promise<WireRequest> {
     const made = this.model(call.model);
     const model = made instanceof Promise ? await made : made;
-    scope.capturing = true;
-    try {
-      const options = this.options(call, scope);
-      await (scope.streams ? model.doStream(options) : model.doGenerate(options));
-    } catch (error) {
-      if (scope.captured === null) throw error;
-    }
-    if (scope.captured === null) throw new Error('The provider library made no request');
-    return scope.captured;
+    const options = this.options(call, scope);
+    return captured(scope, () => (scope.streams ? model.doStream(options) : model.doGenerate(options)));
+  }
+
+  /** The same of a call for vectors. */
+  async encodeVectors(
+    name: string,
+    values: string[],
+    dimensions: number | null,
+    scope: CallScope,
+  ): Promise<WireRequest> {
+    const model = await this.#embedder(name);
+    const options = { values, abortSignal: scope.signal, ...(dimensions !== null && { dimensions }) };
+    return captured(scope, () => model.doEmbed(options));
   }
 
   /** The failure of a call, translated and logged; the call is over with it. */

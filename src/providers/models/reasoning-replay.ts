@@ -5,7 +5,7 @@ import type { CompatibleSettings } from './model-settings.ts';
 /*
  * Reasoning that an endpoint of chat completions wants back. DeepSeek answers 400 when `reasoning_content` is missing
  * beside a tool call; OpenRouter takes `reasoning_details` for what models have signed or encrypted. Other endpoints
- * answer 400 when they get a member that they do not know, so that the default returns what the endpoint itself has
+ * answer 400 when they get a property that they do not know, so that the default returns what the endpoint itself has
  * sent, and to no other endpoint.
  */
 
@@ -16,7 +16,7 @@ type Message = ModelPrompt[number];
 type AssistantMessage = Extract<Message, { role: 'assistant' }>;
 
 const namespace = 'compatible';
-/** The vendor library writes the members of this key into the message. */
+/** The vendor library writes the properties under this key into the message. */
 const libraryKey = 'openaiCompatible';
 
 /** How an endpoint has sent its reasoning. */
@@ -72,7 +72,7 @@ const hasCalls = ({ content }: AssistantMessage): boolean => content.some((part)
 /** What is sent back where the endpoint decides: only to where it came from. */
 const membersAsSent = (kept: KeptReasoning | null, isCall: boolean, always: boolean): Record<string, ModelJson> => ({
   ...(kept !== null && kept.details.length > 0 && { reasoning_details: [...kept.details] }),
-  // An endpoint that wants it beside one call wants it beside each, also where there was none.
+  // An endpoint that wants it with one call wants it with each, also where there was none.
   ...(isCall && (always || kept?.member === 'reasoning_content') && { reasoning_content: kept?.text ?? '' }),
 });
 

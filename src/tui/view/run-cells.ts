@@ -17,7 +17,9 @@ const marks: Readonly<Record<ShownStatus, readonly [mark: string, tone: Tone]>> 
 };
 
 /** `✓ completed`: the mark says it where there are no colours. */
-export const statusSpan = (run: Pick<RunRecord, 'status' | 'continuedBy'>): Span => {
+export const statusSpan = (run: Pick<RunRecord, 'status' | 'continuedBy' | 'warnings'>): Span => {
+  // It is not shown as a plain completed run.
+  if (run.status === 'Completed' && run.warnings !== undefined) return span('! part recorded', 'warn');
   const status = shownStatus(run);
   const [mark, tone] = marks[status];
   return span(`${mark} ${statusLabel(status)}`, tone);

@@ -73,6 +73,11 @@ const errorLines = ({ error }: RunRecord): readonly Line[] => {
   return [line(span(` ${safeLine(`${error.type}: ${error.message}`)}`, 'bad')), ...reason];
 };
 
+const warningLines = ({ warnings }: RunRecord): readonly Line[] =>
+  warnings === undefined
+    ? []
+    : [line(span(' The record is incomplete: the store did not take all events and results of this run.', 'warn'))];
+
 const askedLine = (text: string): readonly Line[] => (text === '' ? [] : [line(span(' Asked: ', 'dim'), text)]);
 
 /** What there is to say about the run: who, how it stands, what it used, and where it belongs. */
@@ -92,6 +97,7 @@ const head = (run: RunRecord, open: OpenRun, { now, asked, inbox }: ScreenState,
     line(span(` ${safeLine(about)}`, 'dim')),
     ...askedLine(asked.get(run.id) ?? ''),
     ...errorLines(run),
+    ...warningLines(run),
     ...(open.scores.length === 0 ? [] : [scoresLine(open)]),
     ...waitingLine(run, open, inbox),
   ];

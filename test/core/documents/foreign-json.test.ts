@@ -1,7 +1,9 @@
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
 import { ForeignJsonError, foreignJsonLimits, parseForeignJson } from '../../../src/core/documents/foreign-json.ts';
+import { parsedArguments, parsedJson } from '../../../src/core/documents/json-depth.ts';
 import { JsonShape, jsonShapeProblem } from '../../../src/core/documents/json-shape.ts';
+import { parseArguments } from '../../../src/engine/tools/arguments.ts';
 import { AnswerShape } from '../../../src/providers/models/transport/answer-shape.ts';
 
 const small = { maxDepth: 4, maxValues: 10, maxMembers: 8 };
@@ -53,8 +55,13 @@ test('MCP-26 JSON of another system that is too deep or too much is refused unpa
     return parse(text, reviver) as unknown;
   };
   try {
-    for (const text of refused)
+    for (const text of refused) {
       for (const source of [text, Buffer.from(text)]) assert.throws(() => parseForeignJson(source), ForeignJsonError);
+      // What models and callers write into a text: arguments that cannot be read stay the text that they are.
+      assert.equal(parsedJson(text), undefined);
+      assert.equal(parsedArguments(text), text);
+    }
+    for (const text of refused.slice(0, -1)) assert.equal(parseArguments(text), undefined);
   } finally {
     JSON.parse = parse;
   }

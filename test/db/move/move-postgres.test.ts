@@ -189,7 +189,7 @@ test('a move is refused where two keys of an older SQLite store differ in U+0000
   );
 });
 
-test('AUDIT-5 a chain of an older SQLite store with U+0000 in the name of an actor is whole after a move', {
+test('AUDIT-5 a chain of an older SQLite store with U+0000 in the name of an actor is complete after a move', {
   skip,
 }, async (t) => {
   const { file, server, move } = await bothKinds(t);

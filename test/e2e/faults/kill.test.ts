@@ -270,3 +270,19 @@ test('kill -9 right after the answer: completed runs, stored answers and accepte
   assert.equal((await service.kill()).signal, 'SIGKILL');
   await site.checkStore();
 });
+
+test('RUN-17 RUN-41 a queued run whose cancel was accepted gets no further attempt after a kill', async (t) => {
+  const site = openSite({ script, service: { AsyncRun: { MaxAttempts: 3 } } });
+  t.after(() => site.close());
+  const lost = await site.serve();
+  await createAgent(lost, 'talker');
+  const runId = await queueRun(lost, 'hang');
+  const stream = await openStream(`${lost.url}/api/runs/${runId}/events`);
+  await stream.first('message.delta');
+  assert.equal((await call(`${lost.url}/api/runs/${runId}/cancel`, { method: 'POST' })).status, 202);
+  await lost.kill();
+  const service = await site.serve();
+  const log = await readLog(service.url, runId);
+  assert.equal(log.at(-1)?.event, 'run.canceled');
+  assert.equal((await getRun(service, runId)).status, 'Canceled');
+});

@@ -30,6 +30,9 @@ const paused = async (app: TestApp, ...wanted: Wanted[]) => {
 const rowOf = async (app: TestApp, row: PendingApproval | undefined): Promise<PendingApproval> =>
   (await app.client.approvals.get({ params: { id: row?.id ?? '' } })).body;
 
+const openRequests = async ({ client }: TestApp) =>
+  (await client.sessions.get({ params: { sessionId } })).body.openRequests;
+
 const yes = (ids: readonly string[]): NonNullable<AgentRunRequest['approvals']> =>
   ids.map((requestId) => ({ requestId, approved: true }));
 
@@ -42,34 +45,37 @@ const codeInBand = async (app: TestApp, ids: readonly string[]): Promise<string 
 const codeInMailbox = async (app: TestApp, row: PendingApproval | undefined, approved: boolean) =>
   (await refusal(app.client.approvals.decide({ params: { id: row?.id ?? '' }, body: { approved } }))).code;
 
-forEachService('APPR-10 APPR-11 APPR-37 the mailbox has the calls of every run, whoever asked', async (open) => {
-  const app = await openApprovals(open);
-  const message = calls(['pay', { amount: 5 }], ['look'], ['wipe']);
-  const single = await runJson(app.client, 'helper', { message, sessionId: 's-1' });
-  const streamed = await runStream(app.client, 'helper', { message, sessionId: 's-2' });
-  const queued = await enqueue(app.client, 'helper', { message, sessionId: 's-3' });
-  await followToEnd(app.client, queued);
-  const rows = (await pendingOf(app.client)).reverse();
-  assert.deepEqual(
-    rows.map(({ runId, toolName, arguments: args, inBand: carried }) => [runId, toolName, args, carried]),
-    [
-      [single.runId, true],
-      [streamed.runId, true],
-      [queued, false],
-    ].flatMap(([runId, carried]) => [
-      [runId, 'pay', { amount: 5 }, carried],
-      [runId, 'wipe', {}, carried],
-    ]),
-  );
-  for (const row of rows) {
-    assert.equal(Date.parse(row.expiresAt ?? '') - Date.parse(row.createdAt), 24 * hourMs);
-    assert.deepEqual(await rowOf(app, row), row);
-  }
-  assert.deepEqual(
-    rows.slice(0, 2).map(({ requestId, toolCallId }) => [requestId, toolCallId]),
-    single.approvals.map(({ requestId, toolCallId }) => [requestId, toolCallId]),
-  );
-});
+forEachService(
+  'APPR-10 APPR-11 APPR-37 the mailbox has the calls of every run, however it was started',
+  async (open) => {
+    const app = await openApprovals(open);
+    const message = calls(['pay', { amount: 5 }], ['look'], ['wipe']);
+    const single = await runJson(app.client, 'helper', { message, sessionId: 's-1' });
+    const streamed = await runStream(app.client, 'helper', { message, sessionId: 's-2' });
+    const queued = await enqueue(app.client, 'helper', { message, sessionId: 's-3' });
+    await followToEnd(app.client, queued);
+    const rows = (await pendingOf(app.client)).reverse();
+    assert.deepEqual(
+      rows.map(({ runId, toolName, arguments: args, inBand: carried }) => [runId, toolName, args, carried]),
+      [
+        [single.runId, true],
+        [streamed.runId, true],
+        [queued, false],
+      ].flatMap(([runId, carried]) => [
+        [runId, 'pay', { amount: 5 }, carried],
+        [runId, 'wipe', {}, carried],
+      ]),
+    );
+    for (const row of rows) {
+      assert.equal(Date.parse(row.expiresAt ?? '') - Date.parse(row.createdAt), 24 * hourMs);
+      assert.deepEqual(await rowOf(app, row), row);
+    }
+    assert.deepEqual(
+      rows.slice(0, 2).map(({ requestId, toolCallId }) => [requestId, toolCallId]),
+      single.approvals.map(({ requestId, toolCallId }) => [requestId, toolCallId]),
+    );
+  },
+);
 
 forEachService('APPR-14 APPR-19 APPR-26 what the next run decides is what the mailbox says', async (open) => {
   const app = await openApprovals(open);
@@ -80,6 +86,7 @@ forEachService('APPR-14 APPR-19 APPR-26 what the next run decides is what the ma
     { requestId: pay, approved: true },
   ]);
   assert.deepEqual(await pendingOf(app.client), []);
+  assert.deepEqual(await openRequests(app), []);
   const after = [await rowOf(app, rows[0]), await rowOf(app, rows[1])];
   const entries = await auditOf(app, 'approval.');
   assert.deepEqual(
@@ -134,6 +141,7 @@ forEachService('APPR-16 RUN-33 a plain message rejects what waits, and the mailb
   const { rows, ids } = await paused(app, ['pay'], ['wipe']);
   const { runId, output } = await runJson(app.client, 'helper', { message: 'Never mind', sessionId });
   assert.equal(output, 'You said Never mind.');
+  assert.deepEqual(await openRequests(app), []);
   const told = messagesOf(app.simulator.lastRequest()).filter(({ role }) => role === 'tool');
   assert.deepEqual(
     told.map(({ content }) => content),
@@ -194,7 +202,7 @@ forEachService('APPR-15 APPR-27 APPR-39 an approval that comes after its time ex
   assert.equal(await codeInMailbox(app, rows[0], true), 'approval-expired');
   assert.deepEqual(await pendingOf(app.client), []);
   assert.equal((await getRun(app.client, runId)).status, 'AwaitingApproval');
-  // Whoever was told so is not told otherwise by a clock that is set back.
+  // A clock regression does not bring an expired call back.
   app.clock.setBack(hourMs);
   assert.equal(await codeInBand(app, ids), 'approval-expired');
   const reply = await runJson(app.client, 'helper', { message: 'Hi', sessionId });
@@ -209,7 +217,7 @@ forEachService('APPR-15 APPR-27 APPR-39 an approval that comes after its time ex
   assert.deepEqual(app.done, []);
 });
 
-forEachService('APPR-31 APPR-39 a call that expires beside a decided one goes on with it', async (open) => {
+forEachService('APPR-31 APPR-39 a call that expires while another is decided continues with it', async (open) => {
   const app = await openApprovals(open, {
     clock: expiring.clock(),
     service: { Approvals: { ...expiring.Approvals, ScanInterval: '1d' } },
@@ -284,7 +292,7 @@ forEachDurableService(
   },
 );
 
-forEachService('APPR-32 the run that goes on is in the lane of its kind where its source had none', async (open) => {
+forEachService('APPR-32 the continuing run is in the lane of its kind where its source had none', async (open) => {
   const LaneByHandlerKey = { 'acp.approval-resume': 'decided' };
   const app = await openApprovals(open, { service: { Scheduling: { LaneByHandlerKey } } });
   const { rows } = await paused(app, ['pay']);
@@ -319,7 +327,7 @@ forEachService('APPR-40 the deletion of a session expires what its run had asked
   assert.deepEqual(await pendingOf(app.client), []);
 });
 
-forEachService('APPR-32 TOOL-35 what the mailbox decides may go on to a call of the client', async (open) => {
+forEachService('APPR-32 TOOL-35 a run that the mailbox continues may end with a call of the client', async (open) => {
   const locate = { name: 'locate', description: 'Where', inputSchema: { type: 'object' }, runsOnClient: true as const };
   const app = await openApprovals(open, { more: [locate as never] });
   const { rows } = await paused(app, ['pay'], ['locate']);
@@ -353,7 +361,7 @@ forEachDurableService(
       );
       const { status, continuationRunId } = await rowOf(app, row);
       const runs = await listRuns(app.client, { sessionId: session });
-      // The run that goes on, whichever it is, is the only one that executes the call.
+      // The continuing run, whichever it is, is the only one that executes the call.
       await followToEnd(app.client, continuationRunId ?? '');
       // A message may come when the run that the mailbox queued has ended already: then it is a turn of its own.
       const isNextTurn = refused.length === 0 && 'message' in brought;

@@ -192,7 +192,7 @@ overHttp('MCP-49 OAI-5 A2A-13 optional members that are null count as absent', a
     const body = { message: 'Hello', stream: false, ...absent };
     assert.equal((await post(app, '/api/agents/helper/run', body)).status, 200);
     assert.equal((await post(app, '/api/agents/helper/estimate', { message: 'Hello', ...absent })).status, 200);
-    // Elsewhere null is no value of a member that does not take it.
+    // In other places a property that does not take null refuses it.
     assert.equal((await post(app, '/api/agents', { name: 'other', instructions: 'x', model: null })).status, 400);
   });
 });

@@ -204,6 +204,20 @@ overHttp('a part without its root waits for it longer, and becomes runs as it is
   assert.equal((await settled(app, 3, '6m')).length, 3);
 });
 
+overHttp('a trace becomes a run when none of its spans came for the configured SettleAfter', async (open) => {
+  const app = await openTraces(open, { host: { Traces: { SettleAfter: '60s' } } });
+  app.clock.stand();
+  const { request, agent, first, last } = planner(app.clock.now() - 2000);
+  await accept(app, [request, agent, first]);
+  await app.clock.advance(50_000);
+  await accept(app, [last]);
+  await app.clock.advance(50_000);
+  assert.deepEqual(await externalRuns(app), []);
+  await app.clock.advance(20_000);
+  const [run, ...rest] = await settled(app, 1);
+  assert.deepEqual([run?.usage?.totalTokens, rest], [3000, []]);
+});
+
 forEachHttpService(
   'traces that more comes of keep no other from becoming runs, however many they are',
   async (open) => {

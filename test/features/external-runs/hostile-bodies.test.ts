@@ -49,7 +49,7 @@ const answerOf = async (app: TestApp, body: string | Uint8Array) => {
   return { status, message: reader.string() };
 };
 
-overHttp('spans beyond those that a request may have are counted and not read, in either encoding', async (open) => {
+overHttp('spans beyond the limit of a request are counted and not read, in either encoding', async (open) => {
   const app = await openTraces(open);
   // The last ones would be refused with the whole body if they were read.
   const broken = field(2, Buffer.from([0x0a, 0x7f]));

@@ -122,7 +122,7 @@ overHttp(
   },
 );
 
-overHttp('of a run with very many models the first are told apart, and the sums are of all', async (open) => {
+overHttp('of a run with very many models the first have shares of their own, and the sums are of all', async (open) => {
   const app = await openTraces(open, { service: { Pricing: prices } });
   await sendAgent(
     app,
@@ -136,6 +136,13 @@ overHttp('of a run with very many models the first are told apart, and the sums 
     found.map(([runs]) => runs),
     [1, 1, 0, 0],
   );
+});
+
+overHttp('a call that succeeded without a report of its tokens counts as a call of its model', async (open) => {
+  const app = await openTraces(open, { service: { Pricing: prices } });
+  await sendAgent(app, 'silent', [large, { model: 'gpt-silent' }]);
+  await settled(app, 1);
+  assert.deepEqual(await seriesOf(app, 'gpt-silent'), [1, 0, 0]);
 });
 
 overHttp(

@@ -29,7 +29,7 @@ forEachService('JOB-6 JOB-47 a module works on jobs of its own key', async (open
   ]);
 });
 
-forEachService('JOB-39 a handler gets the tenant of its job, whoever else has jobs of its key', async (open) => {
+forEachService('JOB-39 a handler gets the tenant of its job, whichever tenants have jobs of its key', async (open) => {
   const seen: [string, unknown][] = [];
   const run: ModuleJobHandler['run'] = async ({ tenantId, payload }) => void seen.push([tenantId, payload]);
   const app = await open({ module: { jobs: [{ key: 'import', run }] } });

@@ -67,7 +67,7 @@ test('MCP-13 a look that breaks down keeps no other server from being asked', as
   assert.deepEqual([asked.toSorted(), failed.toSorted()], [names.toSorted(), names.slice(0, 4)]);
 });
 
-test('MCP-12 a server whose answers cannot be read is asked less and less often, until they can be, or it is saved', async (t) => {
+test('MCP-12 refreshes back off from a server with unreadable answers, until it answers well or is saved', async (t) => {
   const clock = testClock({ stands: true });
   const row = (id: string) => ({ id, tenant_id: 'default', enabled: 1, state: 'Unreachable', updated_at: 1 });
   const rows = new Map(['hostile', 'silent'].map((id) => [id, row(id)]));
@@ -108,4 +108,6 @@ test('MCP-12 a server whose answers cannot be read is asked less and less often,
   assert.deepEqual(await roundsOf(5), [1, 3], 'saved again it is a new one');
   isReadable = true;
   assert.deepEqual(await roundsOf(6), [1, 2, 3, 4, 5, 6]);
+  isReadable = false;
+  assert.deepEqual(await roundsOf(5), [1, 3], 'what was before is forgotten');
 });

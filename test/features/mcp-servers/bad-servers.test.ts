@@ -204,6 +204,9 @@ forEachDoor(
       [429, 1],
       [403, 1],
       [302, 1],
+      // Without a session none can be lost.
+      [401, 1],
+      [410, 1],
       [404, 2],
       [405, 2],
     ] as const) {

@@ -1,4 +1,5 @@
 import assert from 'node:assert/strict';
+import type { ServerResponse } from 'node:http';
 import { forEachDurableService, forEachService, forEachServiceInFile, overHttp } from '../../support/app.ts';
 import { runJson } from '../runs/run-calls.ts';
 import {
@@ -216,3 +217,30 @@ overHttp('MCP-2 MCP-7 MCP-37 records are taken up to their limits', async (open)
   await fits({ transport: 'Sse', protocol: 'Handshake' });
   await fits({ authorizationConfigurationKey: mcpKey });
 });
+
+overHttp(
+  'MCP-12 refreshes back off from answers that cannot be read or are too large, and from no other failure',
+  async (open, t) => {
+    const server = await rawServer(t, withTools([tool('look')]));
+    const app = await open(mcpSetup());
+    app.clock.stand();
+    /** How many of five rounds ask the server for its tools. */
+    const rounds = async (raw: (response: ServerResponse) => unknown): Promise<number> => {
+      server.answer(withTools([tool('look')]));
+      await connected(app.client, server.endpoint);
+      server.answer(({ method }) => (method === 'tools/list' ? { raw } : null));
+      let asking = 0;
+      for (let round = 0; round < 5; round += 1) {
+        const before = server.asked.length;
+        await app.clock.advance(5 * minuteMs);
+        if (server.asked.length > before) asking += 1;
+      }
+      return asking;
+    };
+    const json = { 'content-type': 'application/json' };
+    assert.equal(await rounds((response) => response.writeHead(200, json).end('['.repeat(1000))), 2, 'brackets');
+    const large = Buffer.alloc(17 * 1_048_576, ' ');
+    assert.equal(await rounds((response) => response.writeHead(200, json).end(large)), 2, 'too large');
+    assert.equal(await rounds((response) => response.writeHead(500).end()), 5, 'a failure');
+  },
+);

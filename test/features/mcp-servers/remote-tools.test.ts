@@ -116,6 +116,18 @@ for (const lost of lostSessions)
     },
   );
 
+overHttp(
+  'MCP-13 a refresh after one that failed begins a session, whatever the server said of the last',
+  async (open, t) => {
+    const server = await officialServer(t, 'Handshake', 403);
+    const { client } = await open(mcpSetup());
+    await connected(client, server.endpoint, unasked);
+    server.forgetSessions();
+    assert.notEqual((await refresh(client, 'weather')).servers[0]?.state, 'Connected');
+    assert.equal((await refresh(client, 'weather')).servers[0]?.state, 'Connected');
+  },
+);
+
 forEachService('MCP-17 a remote tool needs approval unless its server says otherwise', async (open, t) => {
   const server = await rawServer(t, withTools([tool('look')]));
   const app = await open(mcpSetup({ script: callsTool('weather_look') }));

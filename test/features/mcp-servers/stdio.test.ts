@@ -134,6 +134,22 @@ test('MCP-17 a program of the host is a server, which nobody changes over the AP
   else process.kill(orphan.pid);
 });
 
+test('MCP-17 MCP-19 a program of the host has the configured tenant and pinning', async (t) => {
+  const local = { Command: program, Tenant: 'acme', Pinning: 'Block' };
+  const app = await opened(t, local, {}, { Tenancy: { Enabled: true } });
+  const acme = app.inTenant('acme');
+  const params = { name: 'local' };
+  const state = async () => (await acme.mcpServers.list()).body[0]?.status.state;
+  await eventually('it is reached', async () => (await state()) === 'Connected' || null);
+  assert.deepEqual((await app.client.mcpServers.list()).body, []);
+  const offered = async (client: TestApp['client']) =>
+    (await client.tools.list({})).body.filter(({ source }) => source === 'local').length;
+  assert.equal((await acme.mcpServers.get({ params })).body.pinning, 'Block');
+  assert.equal(await offered(acme), 0, 'nothing was approved yet');
+  await acme.mcpServers.approve({ params, body: {} });
+  assert.deepEqual([await offered(acme), await offered(app.client)], [names.length, 0]);
+});
+
 test('MCP-17 RUN-78 a program that dies in a call has answered nothing, is started again, and is not called twice', async (t) => {
   const app = await opened(t, { Command: program });
   await helped(app);

@@ -181,7 +181,7 @@ const guarded = (service: Readonly<Record<string, unknown>>) => ({
 });
 
 forEachDoor(
-  'MODEL-8 EGR-1 endpoints of the configuration are trusted, and those that others name are not',
+  'MODEL-8 EGR-1 endpoints of the configuration are trusted, and endpoints that callers name are not',
   async (open) => {
     const app = await open(guarded({ Egress: { AllowPrivateNetworkTargets: false } }));
     // The simulator is plain HTTP on this machine.

@@ -2,8 +2,10 @@ import assert from 'node:assert/strict';
 import { test } from 'node:test';
 import type { SessionRow } from '../../../src/db/tables/sessions.ts';
 import { type ChatMessage, newMessage } from '../../../src/engine/context/index.ts';
+import { conversationService } from '../../../src/features/openai/conversations.service.ts';
+import { firstOfRun } from '../../../src/features/openai/history-window.ts';
 import { createItemPages } from '../../../src/features/openai/item-pages.ts';
-import { itemPage, itemsOf } from '../../../src/features/openai/items.ts';
+import { hexOf, itemPage, itemsOf } from '../../../src/features/openai/items.ts';
 
 const rules = { runsOnClient: (name: string) => name === 'weather', serverOf: () => null };
 
@@ -64,10 +66,16 @@ const world = (messages: readonly ChatMessage[]) => {
     },
   };
   const session = { tenant_id: 'default', agent_name: 'helper', message_count: messages.length } as SessionRow;
-  return { pages: createItemPages({ store, items: rules }), session, reads, all: itemsOf('default', messages, rules) };
+  return {
+    store,
+    pages: createItemPages({ store, items: rules }),
+    session,
+    reads,
+    all: itemsOf('default', messages, rules),
+  };
 };
 
-test('OAI-44 pages of items are those of the whole conversation, in either order', async () => {
+test('OAI-44 pages of items are parts of the list of the complete conversation, in either order', async () => {
   for (const [seed, runs] of [
     [1, 1],
     [2, 3],
@@ -127,4 +135,34 @@ test('OAI-44 an item of another conversation is unknown, wherever its run would 
     assert.equal(await pages.item(session, id), null);
     await assert.rejects(pages.page(session, { after: id }), /after names no item of this list/);
   }
+});
+
+test('OAI-30 the first message of a run is found, however many messages the run has', async () => {
+  const messages = historyOf(8, 4, 90);
+  const { store, session } = world(messages);
+  for (const runId of new Set(messages.map((message) => message.runId ?? ''))) {
+    const first = messages.find((message) => message.runId === runId);
+    assert.deepEqual(await firstOfRun(store, session, hexOf(runId)), first);
+  }
+  assert.equal(await firstOfRun(store, session, 'f'.repeat(32)), undefined);
+});
+
+test('OAI-44 a conversation that is removed while its items are read was not found', async () => {
+  const { store, session, all } = world(historyOf(3, 60));
+  const removed = { ...store, messagesBetween: async () => [] };
+  const service = conversationService({
+    store: { conversation: async () => undefined },
+    sessions: { store: { ...removed, get: async () => session }, access: { maySee: () => true } },
+    authorization: { allows: async () => true },
+    ...{ items: rules, persistent: true, enabled: true },
+  } as never);
+  const context = { tenantId: 'default', principal: {} } as never;
+  const conversationId = 'c1';
+  const notFound = { code: 'conversation-not-found' };
+  await assert.rejects(
+    async () => service.items(context, { params: { conversationId }, query: {} } as never),
+    notFound,
+  );
+  const params = { conversationId, itemId: all[0]?.id };
+  await assert.rejects(async () => service.item(context, { params } as never), notFound);
 });

@@ -232,7 +232,7 @@ overHttp('OAI-18 models are ordered by name, with their owner and the second in 
   const age = app.clock.now() / 1000 - data[2].created;
   assert.ok(data.every(({ created }: Body) => Number.isInteger(created)) && age >= 0 && age < 3600);
 
-  // A change is told, and neither what was not changed nor the code of the process gets older or younger with time.
+  // A change is reported; the dates of unchanged agents, and of agents in code, stay the same over time.
   await app.clock.jump(7_200_000);
   await app.client.agents.save({
     params: { name: 'ape' },

@@ -4,6 +4,7 @@ import { overHttp } from '../../support/app.ts';
 import { eventually } from '../../support/eventually.ts';
 import type { Scenario } from '../../support/providers/scenario.ts';
 import { calls } from '../runs/chat-requests.ts';
+import { readEvents } from '../runs/run-calls.ts';
 import { helperSetup, officialClient, token } from './openai-client.ts';
 import { chat, codeOf, dataOf, respond, responseIdOf, send } from './openai-wire.ts';
 
@@ -76,7 +77,7 @@ overHttp('OAI-4 OAI-16 OAI-32 the rate limit of a provider is 429 with its time 
     );
   });
 
-  await t.test('OAI-24 OAI-35 after the first byte the limit is told in the stream', async () => {
+  await t.test('OAI-24 OAI-35 after the first byte the stream reports the limit', async () => {
     simulator.enqueue(calls('add', {}), limited());
     const streamed = await respond(app, { stream: true });
     const last = dataOf(streamed).at(-1);
@@ -100,6 +101,26 @@ overHttp('OAI-4 OAI-16 OAI-32 the rate limit of a provider is 429 with its time 
     const { data, response } = await begins;
     assert.equal(response.status, 200);
     data.controller.abort();
+  });
+
+  await t.test('OAI-16 neither a fallback nor a compaction before the refusal begins the stream', async () => {
+    const model = { provider: 'local', model: 'small' };
+    await app.client.agents.create({
+      body: {
+        name: 'careful',
+        model: { ...model, fallbacks: [{ provider: 'local', model: 'other' }] },
+        compaction: { strategy: 'Truncation', triggerTokens: 20, minimumPreservedGroups: 1 },
+      },
+    });
+    const long = [1, 2, 3, 4].flatMap((at) => [
+      { role: 'user' as const, content: `Question ${at}: ${'word '.repeat(50)}` },
+      { role: 'assistant' as const, content: `Answer ${at}` },
+    ]);
+    simulator.enqueue(limited(), { fault: { kind: 'status', status: 503 } });
+    const answer = await chat(app, { model: 'careful', messages: [...long, ...messages], stream: true });
+    assert.deepEqual(codeOf(answer), [429, 'provider_rate_limited']);
+    const types = (await readEvents(app.client, answer.headers.get('x-run-id') ?? '')).map(({ event }) => event);
+    for (const type of ['history.compacted', 'model.fallback-used']) assert.ok(types.includes(type), types.join());
   });
 
   await t.test('any other failure of a provider stays what it was', async () => {

@@ -24,16 +24,39 @@ overHttp(
       const image = { type: 'image_url', image_url: { url: 'data:image/png;base64,AAAA' } };
       const inputImage = { type: 'input_image', image_url: 'data:image/png;base64,AAAA' };
       const calls = (from: number) => ({ role: 'assistant', tool_calls: many(5001, (at) => toolCall(from + at)) });
+      const results = (count: number, content: () => unknown) => [
+        { role: 'assistant', tool_calls: many(count, toolCall) },
+        ...many(count, (at) => ({ role: 'tool', tool_call_id: `c${at}`, content: content() })),
+      ];
+      const outputs = (count: number, output: () => unknown) => [
+        ...many(count, functionCall),
+        ...many(count, (at) => ({ ...functionOutput(at), output: output() })),
+      ];
       for (const [member, wrong, param] of [
         ['messages', many(10_001, () => user('x')), 'messages'],
         ['messages', [user(many(10_001, () => text))], 'messages[0].content'],
         ['messages', many(4, () => user(many(3000, () => text))), 'messages[3].content'],
         ['messages', [calls(0), calls(5001), user('x')], 'messages[1].tool_calls'],
         ['messages', many(2, () => user(many(251, () => image))), 'messages[1].content'],
+        [
+          'messages',
+          [...many(4, () => ({ role: 'system', content: many(3000, () => text) })), user('x')],
+          'messages[3].content',
+        ],
+        [
+          'messages',
+          [...many(4, () => ({ role: 'assistant', content: many(3000, () => text) })), user('x')],
+          'messages[3].content',
+        ],
+        ['messages', results(4, () => many(3000, () => text)), 'messages[4].content'],
+        ['messages', results(2, () => many(251, () => image)), 'messages[2].content'],
         ['input', [...many(5001, functionCall), ...many(5001, functionOutput)], 'input'],
         ['input', many(4, () => user(many(3000, () => inputText))), 'input[3].content'],
         ['input', many(2, () => user(many(251, () => inputImage))), 'input[1].content'],
-        ['input', [functionCall(0), { ...functionOutput(0), output: many(501, () => inputImage) }], 'input[1].output'],
+        ['input', many(4, () => ({ role: 'developer', content: many(3000, () => inputText) })), 'input[3].content'],
+        ['input', many(4, () => ({ role: 'assistant', content: many(3000, () => inputText) })), 'input[3].content'],
+        ['input', outputs(4, () => many(3000, () => inputText)), 'input[7].output'],
+        ['input', outputs(2, () => many(251, () => inputImage)), 'input[3].output'],
       ] as const) {
         const body: Json = { [member]: wrong };
         const answer = await (member === 'messages' ? chat(app, body) : respond(app, body));

@@ -10,7 +10,7 @@ const eventsOf = (events: readonly Body[], index: number): Body[] =>
   events.filter((event) => event.output_index === index);
 const typesOf = (events: readonly Body[]): string[] => events.map(({ type }) => type);
 
-overHttp('OAI-30 OAI-33 OAI-34 a call that failed is told as failed, and one that succeeded is not', async (open) => {
+overHttp('OAI-30 OAI-33 OAI-34 a call that failed is marked as failed, and one that succeeded is not', async (open) => {
   const app = await open(helperSetup());
   app.simulator.enqueue(calls('wipe', { disk: 'a' }, 'c1'), calls('add', {}, 'c2'), says('Done.'));
   const events = dataOf(await respond(app, { stream: true }));
@@ -79,7 +79,7 @@ overHttp('OAI-33 OAI-34 OAI-36 a text that was cut off is closed before the end 
     await assertClosed(dataOf(await respond(app, { stream: true })), 'response.failed', 'failed');
   });
 
-  await t.test('by somebody who canceled it', async () => {
+  await t.test('by a caller that canceled it', async () => {
     app.simulator.enqueue({ answer: { text: ['Half ', 'of it'] }, fault: { kind: 'stall', after: 2 } });
     const events: Body[] = [];
     const stream = await client.responses.create({ model: 'helper', input: 'Hello', stream: true });

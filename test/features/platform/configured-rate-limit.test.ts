@@ -12,7 +12,10 @@ overHttp('RATE-5 as many requests wait for the next window as is configured, and
   assert.equal(await Promise.race(two), 429, 'one of the two is refused');
   const refused = await ask();
   assert.equal(refused.status, 429);
-  assert.ok(Number(refused.headers.get('retry-after')) > 3600, 'the window after the next one, which somebody waits for');
+  assert.ok(
+    Number(refused.headers.get('retry-after')) > 3600,
+    'the window after the next one, which somebody waits for',
+  );
   stop.abort();
   const outcomes = (await Promise.allSettled(two)).map((one) => (one.status === 'fulfilled' ? one.value : 'it waited'));
   assert.deepEqual(outcomes.toSorted(), [429, 'it waited']);

@@ -409,7 +409,7 @@ forEachDoor('SEC-31 policy and bindings of another tenant are not there, to read
     );
   const ofAnother = await refused('acme');
   for (const [status, code] of ofAnother) assert.deepEqual([status, code], [404, 'not-found']);
-  assert.deepEqual(await refused('nowhere'), ofAnother, 'as where nobody is');
+  assert.deepEqual(await refused('nowhere'), ofAnother, 'as for a tenant that does not exist');
   assert.deepEqual(await seen(), before);
   // The host's own tenant may do all of it.
   await app.client.egressPolicies.remove({ params: ofAcme });

@@ -195,6 +195,16 @@ forEachDurableService(
   },
 );
 
+forEachDurableService('RUN-78 a lost call of effect Read does not cancel its task', async (open, t) => {
+  const partner = await rawAgent(t, ({ params }) => task('WORKING', { id: params.id }));
+  const [app, id] = await afterLoss(open, partner.cardUrl, { partner: { Effect: 'Read' } });
+  await closed(app, id);
+  const { body } = await app.client.jobs.list({ query: { handlerKey: 'acp.remote-task-cancel' } });
+  assert.deepEqual([body, partner.asked], [[], []]);
+  const tool = (await app.client.tools.list({})).body.find(({ name }) => name === 'call_partner');
+  assert.equal(tool?.effect, 'Read');
+});
+
 forEachDurableService(
   'RUN-78 a task that cannot be canceled at the moment is tried again, and one that is refused otherwise is not',
   async (open, t) => {

@@ -2,7 +2,11 @@ import assert from 'node:assert/strict';
 import { test } from 'node:test';
 import type { RunRow } from '../../../src/db/tables.ts';
 import { createPriceList } from '../../../src/engine/pricing.ts';
-import { type CostRecalculation, createCostRecalculation } from '../../../src/features/runs/cost-recalculation.ts';
+import {
+  type CostRecalculation,
+  createCostRecalculation,
+  createRunPricing,
+} from '../../../src/features/runs/cost-recalculation.ts';
 import type { RunCost } from '../../../src/features/runs/unpriced-runs.store.ts';
 
 const prices = createPriceList('EUR', { demo: { 'demo-1': { Input: 10, Output: 20 } } });
@@ -50,4 +54,20 @@ test('RUN-60 each unit tells of the runs that it prices, and the entries of all 
   assert.deepEqual(sizes, [500, 0], 'what changes nothing is told with the next unit, at the latest with the last');
   assert.deepEqual(result, { runsConsidered: 1600, runsUpdated: 500, runsStillUnknown: 1100, runsSkipped: 0 });
   assert.deepEqual((await recalculate(0, priced)).sizes, [0]);
+});
+
+test('RUN-60 a test of prices reckons every model of a run anew, where a recalculation keeps what is known', () => {
+  const priced = createRunPricing(prices, { list: () => [{ name: 'demo', catalog: [] }] } as never);
+  const tokens = { i: 1_000_000, o: 0, t: 1_000_000, c: null };
+  const known = { p: 'demo', m: 'demo-1', n: 1, ...tokens, s: 3, cost: { i: 3, o: 0, t: 3 } };
+  const row = {
+    kind: 'Agent',
+    total_tokens: 2_000_000,
+    model_shares: JSON.stringify([known, { ...known, cost: null }]),
+  };
+  const totalOf = (keepsKnown: boolean) => {
+    const cost = priced(row as never, keepsKnown);
+    return typeof cost === 'string' ? cost : cost.total;
+  };
+  assert.deepEqual([totalOf(true), totalOf(false)], [10_000_003, 20_000_000]);
 });

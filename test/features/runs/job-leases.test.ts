@@ -154,6 +154,49 @@ forEachStore(
 );
 
 forEachStore(
+  'JOB-31 a worker whose leases were ended keeps the jobs that nobody took, and aborts the others at once',
+  async (t, store) => {
+    const { put, worker, until, clock, jobs } = await openQueue(t, store);
+    const desk = new Desk();
+    for (const id of ['taken', 'kept']) await put(id, { maxAttempts: 2 });
+    const one = worker('w', desk.handler);
+    one.start();
+    for (const id of ['taken', 'kept']) await until(id, 'Running');
+    // Both leases have ended for another process, which has room for one job.
+    const later = clock.now() + 20_000;
+    const [taken = assert.fail('it is free')] = await jobs.claim('other', later, later + 10_000, 1, anyJob);
+    const kept = taken.id === 'taken' ? 'kept' : 'taken';
+    await one.renew();
+    assert.deepEqual(desk.aborted, [taken.id]);
+    assert.equal((await jobs.get(kept))?.lease_until, clock.now() + 10_000);
+    for (const id of desk.begun) desk.end(id);
+    await one.idle();
+    assert.equal((await jobs.get(kept))?.status, 'Completed');
+  },
+);
+
+forEachStore(
+  'JOB-31 once the leases of a worker were ended, another one takes or fails its jobs before the next poll',
+  async (t, store) => {
+    const { put, worker, until, clock, jobs } = await openQueue(t, store);
+    const desk = new Desk();
+    const one = worker('w', desk.handler);
+    one.start();
+    await put('again', { maxAttempts: 2 });
+    await put('last');
+    await put('of another');
+    for (const owner of ['dead', 'dead', 'slow']) await jobs.claim(owner, clock.now(), clock.now() + 10, 1, anyJob);
+    clock.setAhead(20);
+    one.leasesEnded(['dead']);
+    assert.deepEqual((await until('last', 'Failed')).error_code, 'lease-expired');
+    assert.equal((await until('again', 'Running')).lease_owner, 'w');
+    assert.equal((await jobs.get('of another'))?.status, 'Leased', 'its worker still has the grace of two polls');
+    desk.end('again');
+    await one.idle();
+  },
+);
+
+forEachStore(
   'JOB-36 JOB-38 a job without a handler, and one whose handler throws, fail with a reason of the service',
   async (t, store) => {
     const { put, worker, until } = await openQueue(t, store);

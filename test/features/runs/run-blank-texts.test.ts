@@ -46,24 +46,27 @@ forEachDoor('AGENT-31 a blank text of a model is kept, and leaves the session al
   assert.deepEqual(app.simulator.objections, []);
 });
 
-forEachDoor('AGENT-31 calls of equal ids, as some servers number them, go on with another provider', async (open) => {
-  const app = await open({
-    simulator: {},
-    tools: [tool('note', async (args) => JSON.stringify(args), { inputSchema: { type: 'object' } })],
-    agents: [{ name: 'moving', model: { provider: 'local', model: 'any' }, toolNames: ['note'] }],
-  });
-  const { client, simulator } = app;
-  const call = (n: number): Scenario => ({
-    answer: { toolCalls: [{ id: 'functions.note:0', name: 'note', arguments: JSON.stringify({ n }) }] },
-  });
-  for (const n of [1, 2]) {
-    simulator.enqueue(call(n));
-    await runJson(client, 'moving', { message: `note ${n}`, sessionId: 's' });
-  }
-  const moved = { name: 'moving', model: { provider: 'anthropic', model: 'any' }, toolNames: ['note'] };
-  await client.agents.save({ params: { name: 'moving' }, body: moved });
-  await runJson(client, 'moving', { message: 'And?', sessionId: 's' });
-  assert.deepEqual(simulator.objections, []);
-  const sent = conversationOf(simulator.lastRequest());
-  for (const id of ['functions_note_0', 'functions_note_0_2']) assert.equal(sent.split(`"${id}"`).length, 3, id);
-});
+forEachDoor(
+  'AGENT-31 calls of equal ids, as some servers number them, continue with another provider',
+  async (open) => {
+    const app = await open({
+      simulator: {},
+      tools: [tool('note', async (args) => JSON.stringify(args), { inputSchema: { type: 'object' } })],
+      agents: [{ name: 'moving', model: { provider: 'local', model: 'any' }, toolNames: ['note'] }],
+    });
+    const { client, simulator } = app;
+    const call = (n: number): Scenario => ({
+      answer: { toolCalls: [{ id: 'functions.note:0', name: 'note', arguments: JSON.stringify({ n }) }] },
+    });
+    for (const n of [1, 2]) {
+      simulator.enqueue(call(n));
+      await runJson(client, 'moving', { message: `note ${n}`, sessionId: 's' });
+    }
+    const moved = { name: 'moving', model: { provider: 'anthropic', model: 'any' }, toolNames: ['note'] };
+    await client.agents.save({ params: { name: 'moving' }, body: moved });
+    await runJson(client, 'moving', { message: 'And?', sessionId: 's' });
+    assert.deepEqual(simulator.objections, []);
+    const sent = conversationOf(simulator.lastRequest());
+    for (const id of ['functions_note_0', 'functions_note_0_2']) assert.equal(sent.split(`"${id}"`).length, 3, id);
+  },
+);

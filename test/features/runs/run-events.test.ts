@@ -5,6 +5,7 @@ import { newId } from '../../../src/core/ids.ts';
 import { createRunJournal } from '../../../src/features/runs/run-journal.store.ts';
 import { runStore } from '../../../src/features/runs/runs.store.ts';
 import { forEachDurableService, forEachService, overHttp } from '../../support/app.ts';
+import { eventually } from '../../support/eventually.ts';
 import { swept } from '../retention/retention-world.ts';
 import { opensRun } from './other-process.ts';
 import {
@@ -108,7 +109,11 @@ forEachService('RUN-24 a reader whose connection drops goes on where it was', as
 });
 
 forEachDurableService('RUN-24 a run that another process executes is followed through the store', async (open) => {
-  const app = await open({ host: { RunEventPollInterval: '5ms' }, agents: [{ name: 'helper' }] });
+  const app = await open({
+    host: { RunEventPollInterval: '1m' },
+    service: { RunReconciliation: { Enabled: false } },
+    agents: [{ name: 'helper' }],
+  });
   const template = await runStream(app.client, 'helper', 'Hi');
   const other = app.store.open();
   const runs = other.stores(runStore);
@@ -123,6 +128,8 @@ forEachDurableService('RUN-24 a run that another process executes is followed th
   );
   const last = packs.pop() ?? assert.fail('the log is stored');
   for (const { write } of packs) await write();
+  app.clock.stand();
+  const begun = app.clock.now();
   const reply = await app.client.runs.events({ params: { runId } });
   const iterator = reply.frames[Symbol.asyncIterator]();
   const seen: Frame[] = [];
@@ -130,7 +137,19 @@ forEachDurableService('RUN-24 a run that another process executes is followed th
   await last.write();
   const row = (await runs.get('default', runId)) ?? assert.fail('the run is stored');
   await runs.closeFrom(row, 'Running', { status: 'Completed', completed_at: 1 });
-  for (let next = await iterator.next(); next.done !== true; next = await iterator.next()) seen.push(next.value);
+  let foundAfterMs: number | null = null;
+  const rest = (async () => {
+    for (let next = await iterator.next(); next.done !== true; next = await iterator.next()) {
+      foundAfterMs ??= app.clock.now() - begun;
+      seen.push(next.value);
+    }
+  })();
+  await eventually('the rest of the log', async () => {
+    await app.clock.jump(500);
+    return foundAfterMs;
+  });
+  assert.ok(Number(foundAfterMs) >= 60_000, `found after ${foundAfterMs} ms`);
+  await rest;
   const frames = template.frames.map((frame) => ({ ...frame, data: frame.data.replaceAll(template.runId, runId) }));
   assert.deepEqual(seen, frames);
 });

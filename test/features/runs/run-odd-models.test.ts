@@ -73,7 +73,7 @@ const looks = (reasoning: readonly string[] | undefined, oddities = {}) => ({
 const says = (text: string, oddities = {}) => ({ answer: { reasoning: ['Clear', ' now.'], text: [text], oddities } });
 
 forEachDurableService(
-  'MODEL-6 reasoning_content goes back beside the calls of tools, in later turns and runs too',
+  'MODEL-6 reasoning_content goes back with the calls of tools, in later turns and runs too',
   async (open) => {
     const app = await open(compatible());
     for (const stream of [true, false]) {
@@ -97,15 +97,18 @@ forEachDurableService(
         callsIn(last).map((message) => message['reasoning_content']),
         ['I should look.', ''],
       );
-      // Beside an answer it would only fill the context.
+      // With an answer it would only fill the context.
       assert.equal(messagesOf(last).filter((message) => 'reasoning_content' in message).length, 2);
     }
   },
 );
 
 forEachDoor('MODEL-6 reasoning_details go back as they came, in one piece', async (open) => {
-  const app = await open(compatible({}, 'anthropic/claude'));
-  for (const stream of [true, false]) {
+  const apps = [
+    await open(compatible({}, 'anthropic/claude')),
+    await open(compatible({ ReasoningReplay: 'ReasoningDetails' }, 'anthropic/claude')),
+  ];
+  for (const [app, stream] of apps.flatMap((one) => [true, false].map((streamed) => [one, streamed] as const))) {
     const sessionId = `s-${stream}`;
     const ask = (message: string) =>
       stream

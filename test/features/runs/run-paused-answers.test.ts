@@ -40,7 +40,7 @@ const continued: Scenario = {
 
 const respond = (request: SimulatedRequest): Scenario => (goesOn(request) ? continued : paused);
 
-forEachDoor('AGENT-41 an answer that the provider pauses in its search goes on to its end', async (open) => {
+forEachDoor('AGENT-41 an answer that the provider pauses in its search continues to its end', async (open) => {
   const fan = { name: 'fan', model, harness: {} };
   const app = await open({ simulator: { respond }, agents: [fan] });
   const { client, simulator } = app;
@@ -92,7 +92,7 @@ forEachDoor('AGENT-41 RUN-49 an answer that is paused again and again ends at th
   assert.equal(simulator.requests.length, 4, 'rounds: three, and the last one without tools');
   assert.equal(eventsOf(await readEvents(client, runId)).at(-1)?.['finishReason'], 'Iterations');
 
-  // Nothing goes on with that search any more, so the next turn is sent without it.
+  // No answer continues that search any more, so the next turn is sent without it.
   simulator.enqueue({ answer: { text: ['Yes.'], usage: { input: 4, output: 1 } } });
   assert.equal((await runJson(client, 'fan', { message: 'Sure?', sessionId: 's' })).output, 'Yes.');
   assert.doesNotMatch(JSON.stringify(simulator.lastRequest().body), /server_tool_use/);

@@ -266,7 +266,7 @@ forEachDurableService('RUN-28 a run whose record was refused is no plain Complet
     assert.equal(log.length, run.eventCount, part);
     if (part !== 'run events') await mend();
   }
-  // Nobody takes a call whose result was not stored for one that has settled, or was not made.
+  // No reader takes a call whose result was not stored for a settled call, or for one that was not made.
   const states = (await app.store.stored('tool calls')).map((call) => call['state']);
   assert.deepEqual(states.sort(), ['Pending', 'Unknown', 'Unknown', 'Unknown']);
 });

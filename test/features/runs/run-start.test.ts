@@ -132,8 +132,9 @@ overHttp('RUN-1 RUN-23 Accept decides nothing, and the stream has its headers', 
   assert.match(text, /\nid: (\d+)\nevent: run\.completed\ndata: [^\n]*\n\n$/);
 });
 
-forEachDurableService('RUN-2 RUN-5 a refused request starts nothing and leaves no run', async (open) => {
+forEachDurableService('RUN-2 RUN-5 AGENT-35 a refused request starts nothing and leaves no run', async (open) => {
   const { client } = await open({
+    service: { Agents: { MaxParameterValueLength: 8 } },
     agents: [
       { name: 'helper', parameters: [{ name: 'city', kind: 'Text', required: true }] },
       { name: 'other' },
@@ -152,6 +153,7 @@ forEachDurableService('RUN-2 RUN-5 a refused request starts nothing and leaves n
     ['no message', 'helper', { parameters }, 400, 'message-required'],
     ['an empty message', 'helper', { message: '', parameters }, 400, 'message-required'],
     ['a missing parameter', 'helper', { message: 'Hi' }, 400, 'parameter-invalid'],
+    ['a value of 10 bytes', 'helper', { message: 'Hi', parameters: { city: 'é'.repeat(5) } }, 400, 'parameter-invalid'],
     [
       'an undeclared parameter',
       'helper',

@@ -36,6 +36,11 @@ const shared = (one: TestApp, setup: AppSetup): AppSetup => ({ ...setup, agents:
 const queue = ({ client }: TestApp, message: string, lane?: string): Promise<string> =>
   enqueue(client, 'helper', { message, sessionId, concurrency: 'Enqueue', ...(lane === undefined ? {} : { lane }) });
 
+/** Second by second, so that each process writes its heartbeats between those of the others. */
+const pass = async (seconds: number, ...apps: readonly TestApp[]): Promise<void> => {
+  for (let second = 0; second < seconds; second += 1) for (const { clock } of apps) await clock.advance(1000);
+};
+
 const jobOf = async ({ client }: TestApp, id: string) => (await client.jobs.get({ params: { id } })).body.job;
 
 /** Resolves when a worker has looked at a run and left it for later. */
@@ -140,7 +145,7 @@ forEachSharedService(
 );
 
 forEachSharedService(
-  'RUN-9 RUN-17 the session of a run whose process is gone is the next attempt’s, also once its lock has lapsed',
+  'RUN-9 RUN-17 JOB-31 the session of a run whose process is gone is the next attempt’s, which begins within 15 s',
   async (open) => {
     const gate = new Gate();
     const reached: string[] = [];
@@ -153,31 +158,29 @@ forEachSharedService(
       ...waitingSetup(gate),
       tools: [hold],
       service: {
-        // Some attempts may begin while time leaps, and find that what they have read is too old.
-        AsyncRun: { MaxAttempts: 9 },
-        Scheduling: { PollInterval: '1s', MaxConcurrentJobs: 1, LeaseDuration: '90s' },
+        AsyncRun: { MaxAttempts: 2 },
+        // No poll and no renewal comes in time: the heartbeat of the process tells that it is gone.
+        Scheduling: { PollInterval: '10m', MaxConcurrentJobs: 1 },
       },
     };
     const still = testClock();
     const one = await open({ ...setup, clock: still });
     const first = await queue(one, 'wait first');
     await gate.reached;
+    const two = await open({ ...shared(one, setup), clock: testClock() });
+    await pass(9, one, two);
     // It gives no sign of life from here on, and gets none of what it writes later into the store.
     still.stand();
-    const two = await open({ ...shared(one, setup), clock: testClock() });
     const second = await queue(two, 'second');
     await eventually('a worker has the second', async () => (await jobOf(two, second)).status === 'Running');
-    // Past the lock of the session, and not past the lease of the job.
-    for (let seconds = 0; seconds < 70; seconds += 1) await two.clock.advance(1000);
+    await pass(5, two);
     assert.deepEqual(
       [(await getRun(two.client, first)).status, (await getRun(two.client, second)).status],
       ['Running', 'Queued'],
     );
-    await eventually('the next attempt', async () => {
-      await two.clock.advance(1000);
-      return (await jobOf(two, first)).attempt >= 2;
-    });
+    await pass(10, two);
     await completed(two, [first, second]);
+    assert.equal((await jobOf(two, first)).attempt, 2);
     assert.deepEqual(await said(two), ['wait first', 'second']);
     gate.open();
     await one.close();
@@ -305,5 +308,71 @@ forEachSharedService(
     await one.close();
     const after = await two.client.sessions.get({ params: { sessionId } });
     assert.equal(after.body.messages?.length, 6, 'the process that stood still adds nothing');
+  },
+);
+
+forEachSharedService(
+  'RUN-9 JOB-31 a queued run whose process is gone leaves its session, and is closed with its job, within 15 s',
+  async (open) => {
+    const gate = new Gate();
+    const hold = tool('wait', async (_args, { signal }) => {
+      await gate.pass(signal);
+      return 'waited';
+    });
+    // Neither the poll nor the lease ends in time.
+    const setup: AppSetup = {
+      ...waitingSetup(gate),
+      tools: [hold],
+      service: { Scheduling: { PollInterval: '10m', LeaseDuration: '1h' } },
+    };
+    const still = testClock();
+    const one = await open({ ...setup, clock: still });
+    const lost = await queue(one, 'wait lost');
+    await gate.reached;
+    const two = await open({ ...shared(one, setup), clock: testClock() });
+    await pass(9, one, two);
+    still.stand();
+    const next = { message: 'next', sessionId, stream: false };
+    assert.equal((await refusal(start(two.client, 'helper', next))).code, 'session-busy');
+    await pass(15, two);
+    // It may come while the lost run is being closed.
+    await runJson(two.client, 'helper', { message: 'next', sessionId, concurrency: 'Enqueue' });
+    assert.deepEqual(await said(two), ['wait lost', 'next']);
+    const { status, error } = await eventually('the run is closed', async () => {
+      const run = await getRun(two.client, lost);
+      return run.status === 'Running' ? null : run;
+    });
+    assert.deepEqual([status, error?.type], ['Failed', 'orphaned']);
+    const { status: end, errorCode } = await jobOf(two, lost);
+    assert.deepEqual([end, errorCode], ['Failed', 'lease-expired']);
+    gate.open();
+    await one.close();
+    assert.deepEqual(await said(two), ['wait lost', 'next']);
+  },
+);
+
+forEachSharedService(
+  'RUN-9 JOB-28 the session of a lost queued run is free within 15 s, also where no worker serves the lane of its job',
+  async (open) => {
+    const gate = new Gate();
+    const hold = tool('wait', async (_args, { signal }) => {
+      await gate.pass(signal);
+      return 'waited';
+    });
+    const setup: AppSetup = { ...waitingSetup(gate), tools: [hold] };
+    const still = testClock();
+    const one = await open({ ...setup, clock: still });
+    const lost = await queue(one, 'wait lost');
+    await gate.reached;
+    const service = { Scheduling: { RunWorker: false } };
+    const two = await open({ ...shared(one, setup), service, clock: testClock() });
+    await pass(9, one, two);
+    still.stand();
+    await pass(15, two);
+    await runJson(two.client, 'helper', { message: 'next', sessionId });
+    assert.deepEqual(await said(two), ['wait lost', 'next']);
+    assert.equal((await jobOf(two, lost)).attempt, 1);
+    gate.open();
+    await one.close();
   },
 );

@@ -10,7 +10,7 @@ import { callsTools, getRun, readEvents, refusal, runStream, tool } from './run-
 
 const said = 'a\u0000b\uD800c';
 
-forEachService('RUN-28 a tool that answers with U+0000 has its record, and the run its whole log', async (open) => {
+forEachService('RUN-28 a tool that answers with U+0000 has its record, and the run its complete log', async (open) => {
   const app = await open({
     tools: [tool('send', async () => said, { effect: 'External' })],
     script: callsTools('send'),
@@ -100,7 +100,7 @@ forEachDurableService(
 );
 
 forEachDurableService(
-  'AUDIT-5 names with U+0000 are kept as they are answered, and the audit trail stays whole',
+  'AUDIT-5 names with U+0000 are stored as answers show them, and the audit trail stays complete',
   async (open) => {
     const app = await open();
     const { body: key } = await app.client.keys.create({

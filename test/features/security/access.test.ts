@@ -100,3 +100,37 @@ test('SEC-20 SEC-4 named policies decide the role of a token; a missing one stop
   });
   assert.equal(answer.status, 200);
 });
+
+const signedIn = (url: string, path: string, token: string, init: RequestInit = {}) =>
+  fetch(url + path, { ...init, headers: { authorization: `Bearer ${token}`, 'content-type': 'application/json' } });
+
+for (const [setting, { oidc, tenancy }] of Object.entries({
+  'Oidc:TenantClaim': { oidc: { TenantClaim: 'org' }, tenancy: {} },
+  'Tenancy:ClaimType': { oidc: {}, tenancy: { ClaimType: 'org' } },
+}))
+  overHttp(
+    `SEC-15 SEC-27 AUDIT-10 a token has its role, tenant (${setting}) and actor in the configured claims`,
+    async (open, t) => {
+      const issuer = await startIssuer(t);
+      const { url, inTenant } = await open({
+        host: {
+          Oidc: { ...host(issuer.url).Oidc, RoleClaim: 'groups', ...oidc },
+          Tenancy: { Enabled: true, ...tenancy },
+        },
+        service: { Audit: { ActorClaimType: 'email' } },
+      });
+      const create = async (claims: Record<string, unknown>) => {
+        const body = JSON.stringify({ name: 'a', model: { provider: 'demo', model: 'demo-1' } });
+        return (await signedIn(url, '/api/agents', issuer.token(claims), { method: 'POST', body })).status;
+      };
+      const person = { name: 'Ada', email: 'ada@example.org', org: 'acme' };
+      // The claims of the defaults decide nothing.
+      assert.equal(await create({ ...person, roles: ['Admin'], groups: ['Reader'] }), 403);
+      assert.equal(await create({ ...person, roles: ['Reader'], groups: ['staff', 'Admin'] }), 201);
+      const current = await signedIn(url, '/api/tenants/current', issuer.token({ ...person, groups: 'Reader' }));
+      assert.deepEqual(await current.json(), { tenantId: 'acme' });
+      const actors = async (tenant: string) => (await trail({ client: inTenant(tenant) })).map(({ actor }) => actor);
+      assert.deepEqual(await actors('acme'), ['ada@example.org']);
+      assert.deepEqual(await actors('default'), []);
+    },
+  );

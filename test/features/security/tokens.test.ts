@@ -1,5 +1,5 @@
 import assert from 'node:assert/strict';
-import { createHmac } from 'node:crypto';
+import { createHmac, generateKeyPairSync } from 'node:crypto';
 import { type TestContext, test } from 'node:test';
 import { AcpError } from '../../../src/contract/errors.ts';
 import type { Caller } from '../../../src/core/context.ts';
@@ -193,6 +193,18 @@ test('SEC-4 while the keys cannot be read a token is 503, other credentials work
   house.issuer.fault = null;
   house.clock.now += 5000;
   await house.accepted(house.token());
+});
+
+test('SEC-4 a key of the issuer that no signature can be checked with is 503, and other keys go on', async (t) => {
+  const house = await openHouse(t);
+  const good = house.issuer.newKey();
+  const claims = { iss: house.issuer.url, aud: 'acp', exp: 9e9, sub: 'ada', roles: ['admin'] };
+  // Shorter than RS256 allows.
+  const { publicKey, privateKey } = generateKeyPairSync('rsa', { modulusLength: 1024 });
+  const short = { kid: 'short', alg: 'RS256', publicKey, privateKey } as const;
+  house.issuer.publish(short, good);
+  assert.equal(await house.outcome(signToken(short, claims)), 'identity-unavailable');
+  await house.accepted(signToken(good, claims));
 });
 
 test('AUDIT-10 the actor is the configured claim, else the first usual one, and never a name of the service', async (t) => {

@@ -2,6 +2,8 @@ import assert from 'node:assert/strict';
 import { test } from 'node:test';
 import { AcpError } from '../../../src/contract/errors.ts';
 import { createLogger } from '../../../src/core/logger.ts';
+import { logRunEnd } from '../../../src/engine/record/run-end-log.ts';
+import { RunFailure } from '../../../src/engine/run-failure.ts';
 import { forEachDurableService, overHttp, type TestApp } from '../../support/app.ts';
 import { accept, openTraces, planner, settled } from '../external-runs/traces-world.ts';
 import { enqueue, listRuns, refusal, runJson, runStream, start, tool } from '../runs/run-calls.ts';
@@ -74,7 +76,7 @@ forEachDurableService(
 );
 
 forEachDurableService(
-  'OBS-27 a run that never executed has its line as well: one that was canceled in line',
+  'OBS-27 a run that never executed has its line as well: one that was canceled in its queue',
   async (open) => {
     const app = await open({
       service: { Scheduling: { RunWorker: false } },
@@ -108,6 +110,21 @@ overHttp('OBS-27 a run that another program has executed has its line once it is
   assert.deepEqual([lines[0]?.['runId'], lines[0]?.['inputTokens']], [run?.id, run?.usage?.inputTokens]);
 });
 
+test('OBS-27 the words of a line say how the run ended, or what it waits for', () => {
+  const said: string[] = [];
+  const log = { info: (_fields: object, message: string) => void said.push(message) };
+  const end = { runId: 'r', tenantId: 't', agent: 'a', durationMs: 1, inputTokens: 1, outputTokens: 1, cost: 1 };
+  for (const status of ['Completed', 'Failed', 'Canceled', 'AwaitingApproval', 'AwaitingInput'])
+    logRunEnd(log as never, { ...end, status, error: null });
+  assert.deepEqual(said, [
+    'A run completed',
+    'A run failed',
+    'A run was canceled',
+    'A run waits for approvals',
+    'A run waits for results of its client',
+  ]);
+});
+
 test('a fault of the service has its stack once; what others report has none', () => {
   const written: string[] = [];
   const log = createLogger('info', { write: (line: string) => void written.push(line) });
@@ -131,8 +148,22 @@ test('a fault of the service has its stack once; what others report has none', (
   assert.deepEqual(stacks, [1, 0, 1, 0, 0, 0, 0, 0]);
   assert.match(written[1] ?? '', /The service failed\.: x is undefined/);
   assert.match(written[6] ?? '', /It failed\.: Bad key/);
+  const other = new TypeError('y is undefined');
+  for (const [error, stack] of [
+    // Where a cause was logged with its error it is not logged again.
+    [new AcpError('internal', 'The service failed.', { cause: other }), 1],
+    [other, 0],
+    [Object.assign(new TypeError('The "path" argument'), { code: 'ERR_INVALID_ARG_TYPE' }), 1],
+    [new RunFailure('Unknown', 'internal', 'The run failed.'), 1],
+    // A class of its own that has no name of its own.
+    [new (class Quota extends Error {})('All used'), 0],
+    [new RunFailure('RateLimited', 'provider_rate_limited', 'The run failed.'), 0],
+  ] as const) {
+    log.error({ error }, 'It failed');
+    assert.equal((written.at(-1) ?? '').split('"stack"').length - 1, stack, error.message);
+  }
   const circle = new Error('a', { cause: away });
   Object.assign(away, { cause: circle });
   log.warn({ error: circle }, 'It leads in a circle');
-  assert.equal(written.length, 9);
+  assert.match(written.at(-1) ?? '', /It leads in a circle/);
 });

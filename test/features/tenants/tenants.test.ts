@@ -70,3 +70,54 @@ overHttp('SEC-31 SEC-32 SEC-33 SEC-34 records of tenants, and who may address wh
     ['default', 'tenant.save', false, true],
   ]);
 });
+
+overHttp(
+  'SEC-24 SEC-27 SEC-31 WEBHOOK-7 DefaultTenantId is the tenant of callers without one, and manages the others',
+  async (open) => {
+    const secret = 'whsec_MfKQ9r8GKYqrTwjUPD8ILPZIo2LaLaSw';
+    const home = {
+      DefaultTenantId: 'home',
+      Egress: { AllowPrivateNetworkTargets: true },
+      WebhookSecrets: { crm: secret, default: { crm: secret } },
+    };
+    const app = await open({
+      host: { Tenancy: { Enabled: true, AllowHeaderResolution: true }, EnableDiagnosticsEndpoint: true },
+      service: home,
+    });
+    const call = (tenant: string | null, method: string, path: string, body?: object) =>
+      fetch(app.url + path, {
+        method,
+        headers: {
+          ...(tenant !== null && { 'x-service-tenant': tenant }),
+          ...(body !== undefined && { 'content-type': 'application/json' }),
+        },
+        ...(body !== undefined && { body: JSON.stringify(body) }),
+      });
+    const current = async (tenant: string | null) => (await call(tenant, 'GET', '/api/tenants/current')).json();
+    assert.deepEqual(await current(null), { tenantId: 'home' });
+    assert.deepEqual(await current('default'), { tenantId: 'default' });
+    for (const [tenant, status] of [
+      [null, 200],
+      ['home', 200],
+      ['default', 404],
+    ] as const) {
+      assert.equal((await call(tenant, 'PUT', '/api/tenants/blue', { displayName: 'Blue' })).status, status);
+      assert.equal((await call(tenant, 'GET', '/api/diagnostics')).status, status);
+    }
+    // A secret of the default tenant has no name of a tenant in its key; that of any other has.
+    const hook = (tenant: string | null, key: string) =>
+      call(tenant, 'PUT', '/api/webhooks/crm', {
+        url: 'https://example.org/hook',
+        events: ['run.completed'],
+        secretConfigurationKey: `Service:WebhookSecrets:${key}`,
+      });
+    assert.equal((await hook('default', 'crm')).status, 400);
+    assert.equal((await hook('default', 'default:crm')).status, 200);
+    assert.equal((await hook(null, 'default:crm')).status, 400);
+    assert.equal((await hook(null, 'crm')).status, 200);
+
+    const alone = await open({ service: home });
+    const { body } = await alone.client.tenants.current({});
+    assert.deepEqual(body, { tenantId: 'home' });
+  },
+);

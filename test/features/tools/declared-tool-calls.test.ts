@@ -282,6 +282,7 @@ test('TOOL-39 JSON comes back as JSON, other text as text, anything else is a to
     ['Application/JSON', '\ufeff[1]', 'succeeded', '[1]'],
     ['application/json', '{"id": 12345678901234567890}', 'succeeded', '{"id": 12345678901234567890}'],
     ['application/json', '{"a":', 'failed', 'The answer is not valid JSON.'],
+    ['application/json', '['.repeat(501), 'failed', 'The answer was not read: The JSON nests deeper than 500 levels.'],
     [
       'application/json',
       new Uint8Array([0x22, 0xff, 0x22]),

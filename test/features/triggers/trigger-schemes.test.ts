@@ -62,10 +62,14 @@ forEachService(
     await saveTrigger(app, { scheme: 'github' }, 'bodies');
     await saveTrigger(app, { scheme: 'slack', payloadMode: 'Path', payloadPath: 'text' }, 'commands');
     await saveTrigger(app, { scheme: 'slack', payloadMode: 'Path', payloadPath: 'actions' }, 'buttons');
+    await saveTrigger(app, { scheme: 'slack' }, 'whole');
+    await saveTrigger(app, { scheme: 'github', payloadMode: 'Path', payloadPath: 'text' }, 'texts');
     const cases = [
       [{ name: 'titles', scheme: 'github', body: form(pullRequest) }, 'Mend the printer'],
       [{ name: 'bodies', scheme: 'github', body: form(pullRequest) }, pullRequest],
       [{ name: 'commands', scheme: 'slack', body: command }, 'help'],
+      // Without a path the message is the body as it came.
+      [{ name: 'whole', scheme: 'slack', body: command }, command],
       [
         { name: 'buttons', scheme: 'slack', body: form('{"type":"block_actions","actions":"approve & go"}') },
         'approve & go',
@@ -80,6 +84,11 @@ forEachService(
         '400 trigger-payload-invalid',
         body,
       );
+    // The fields of a form are a command of Slack alone.
+    assert.equal(
+      await outcomeOf(app, { name: 'texts', scheme: 'github', body: 'text=help' }),
+      '400 trigger-payload-invalid',
+    );
     // Another scheme's sender posts no forms: what looks like one is text.
     await saveTrigger(app, {}, 'standard');
     assert.equal(await messageOf(app, await acceptedRun(app, { name: 'standard', body: 'payload=Hi' })), 'payload=Hi');

@@ -176,7 +176,7 @@ forEachDurableService(
 );
 
 forEachDurableService(
-  'WEBHOOK-18 APPR-10 a run that stops on an approval is told by what it waits for, whoever started it',
+  'WEBHOOK-18 APPR-10 a run that stops on an approval publishes what it waits for, however it was started',
   async (open, t) => {
     const app = await openApprovals(open, {
       service: { Egress: { AllowPrivateNetworkTargets: true }, Webhooks: local, WebhookSecrets: { crm: crmSecret } },

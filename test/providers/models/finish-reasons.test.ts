@@ -1,6 +1,14 @@
 import assert from 'node:assert/strict';
 import { describe, test } from 'node:test';
 import {
+  anthropicFinish,
+  azureFinish,
+  compatibleFinish,
+  geminiFinish,
+  openAIFinish,
+  responsesFinish,
+} from '../../../src/providers/models/finish-reasons.ts';
+import {
   assertFailure,
   failureOf,
   finishOf,
@@ -18,6 +26,10 @@ interface Reasons {
   readonly length: readonly string[];
   readonly filter: readonly string[];
   readonly failed: readonly string[];
+  /** Announce a call of a tool. */
+  readonly calls: readonly string[];
+  /** Have tests of their own. */
+  readonly others?: readonly string[];
 }
 
 const chat: Reasons = {
@@ -25,11 +37,12 @@ const chat: Reasons = {
   length: ['length'],
   filter: ['content_filter'],
   failed: [],
+  calls: ['tool_calls', 'function_call'],
 };
 
 const gemini: Reasons = {
   stop: ['STOP'],
-  length: ['MAX_TOKENS'],
+  length: ['MAX_TOKENS', 'CONTINUATION'],
   filter: [
     'SAFETY',
     'RECITATION',
@@ -40,7 +53,9 @@ const gemini: Reasons = {
     'IMAGE_PROHIBITED_CONTENT',
     'IMAGE_RECITATION',
     'MODEL_ARMOR',
+    'ESCALATION',
   ],
+  calls: [],
   failed: [
     'LANGUAGE',
     'OTHER',
@@ -58,9 +73,38 @@ const gemini: Reasons = {
 const compatible: Reasons = {
   // Together, Text Generation Inference, Anthropic and Cohere behind a gateway
   stop: [...chat.stop, 'eos', 'eos_token', 'stop_sequence', 'end_turn', 'COMPLETE', 'STOP'],
-  length: [...chat.length, 'model_length', 'max_tokens', 'model_context_window_exceeded'],
-  filter: [...chat.filter, 'refusal', 'sensitive', 'safety', 'guardrail_intervened'],
+  length: [
+    ...chat.length,
+    'model_length',
+    'max_tokens',
+    'max_output_tokens',
+    'model_context_window_exceeded',
+    'ERROR_LIMIT',
+  ],
+  filter: [
+    ...chat.filter,
+    'refusal',
+    'sensitive',
+    'guardrail_intervened',
+    'content_filtered',
+    'ERROR_TOXIC',
+    'safety',
+    'recitation',
+    'blocklist',
+    'prohibited_content',
+    'spii',
+  ],
+  calls: [...chat.calls, 'tool_call', 'TOOL_CALL', 'tool_use'],
   failed: [
+    'USER_CANCEL',
+    'timeout',
+    'aborted',
+    'cancelled',
+    'canceled',
+    'malformed_model_output',
+    'malformed_tool_use',
+    'malformed_response',
+    'finish_reason_unspecified',
     'error',
     'abort',
     'insufficient_system_resource',
@@ -76,16 +120,24 @@ const compatible: Reasons = {
   ],
 };
 
+/** States of a response in which it is no answer. */
+const states = ['incomplete', 'failed', 'cancelled', 'queued', 'in_progress'];
+
 const reasons: Readonly<Record<Exclude<WireName, 'embeddings'>, Reasons>> = {
   // The provider of this wire without a vendor behind it.
   chat: compatible,
   azure: chat,
-  responses: { stop: [], length: ['max_output_tokens'], filter: ['content_filter'], failed: [] },
+  responses: {
+    ...{ stop: [], length: ['max_output_tokens'], filter: ['content_filter'], failed: [], calls: [] },
+    others: [...states, 'completed', 'error'],
+  },
   anthropic: {
     stop: ['end_turn', 'stop_sequence'],
     length: ['max_tokens', 'model_context_window_exceeded'],
     filter: ['refusal'],
     failed: ['compaction'],
+    calls: ['tool_use'],
+    others: ['pause_turn'],
   },
   gemini,
 };
@@ -173,7 +225,7 @@ for (const mode of modes) {
   test(`MODEL-22 a response that is neither complete nor says why fails, ${mode.name}`, async () => {
     const surface = caseOf('openai-responses');
     await using bench = await openSurface(surface);
-    for (const status of ['incomplete', 'failed', 'cancelled']) {
+    for (const status of states) {
       bench.simulator.enqueue({ answer: { text: ['Half of it'], oddities: { status } } });
       const { error } = await failureOf(
         mode.run(bench.provider(surface.provider), modelCall({ model: surface.model })),
@@ -185,10 +237,10 @@ for (const mode of modes) {
 
   test(`a call that is announced and does not come fails, ${mode.name}`, async () => {
     for (const [provider, reason] of [
-      ['local', 'tool_calls'],
-      ['azure-openai', 'tool_calls'],
-      ['anthropic', 'tool_use'],
-    ] as const) {
+      ...compatible.calls.map((name) => ['local', name] as const),
+      ...chat.calls.map((name) => ['azure-openai', name] as const),
+      ['anthropic', 'tool_use'] as const,
+    ]) {
       const surface = caseOf(provider);
       await using bench = await openSurface(surface);
       bench.simulator.enqueue({ answer: { reason } });
@@ -199,7 +251,6 @@ for (const mode of modes) {
 }
 
 test('MODEL-6 the vendor of chat completions has the reasons of its documents, another server those of all', async () => {
-  const { openAIFinish, compatibleFinish } = await import('../../../src/providers/models/finish-reasons.ts');
   const { openAIChatSurface } = await import('../../../src/providers/models/surfaces/openai.surface.ts');
   const tableOf = (Endpoint?: string) =>
     openAIChatSurface({ ApiKey: 'k', ...(Endpoint && { Endpoint }) }).finishReasons;
@@ -207,4 +258,20 @@ test('MODEL-6 the vendor of chat completions has the reasons of its documents, a
   assert.equal(tableOf('https://eu.api.openai.com/v1'), openAIFinish);
   assert.equal(tableOf('https://api.openai.com.example.com/v1'), compatibleFinish);
   assert.equal('eos' in openAIFinish.meanings, false);
+});
+
+test('MODEL-22 the tables have the reasons that are proved above, and no others', () => {
+  const tables = {
+    chat: compatibleFinish,
+    azure: azureFinish,
+    responses: responsesFinish,
+    anthropic: anthropicFinish,
+    gemini: geminiFinish,
+  };
+  for (const [wire, { meanings, ignoresCase }] of Object.entries(tables)) {
+    const { stop, length, filter, failed, calls, others = [] } = reasons[wire as keyof typeof tables];
+    const proved = [...stop, ...length, ...filter, ...failed, ...calls, ...others];
+    const names = proved.map((name) => (ignoresCase ? name.toLowerCase() : name));
+    assert.deepEqual([...new Set(names)].sort(), Object.keys(meanings).sort(), wire);
+  }
 });

@@ -101,7 +101,8 @@ const sessionServer = (calls: Call[]): Server => {
 };
 
 /** How a server answers a session that it does not know: 404 by the protocol, and otherwise in the field. */
-export type LostSession = 401 | 404 | 410 | 500 | 503 | 'error in 200';
+export type LostSession = 401 | 403 | 404 | 410 | 500 | 503 | 'error in 200';
+/** The answers that a client can take for a lost session. */
 export const lostSessions: readonly LostSession[] = [401, 404, 410, 500, 503, 'error in 200'];
 
 const unknownSession = async (request: Request, lost: LostSession): Promise<Response> => {

@@ -55,7 +55,7 @@ const usageObject = (usage: SimulatedUsage, oddities: Oddities = {}): unknown =>
   return oddities.countsAsTexts === true ? countsAsTexts(counts) : counts;
 };
 
-/** Where an answer has its usage: of its choice, and beside the choices. */
+/** Where an answer has its usage: in its choice, or next to the choices. */
 const placedUsage = ({ usage, oddities }: SimulatedAnswer): { choice: object; body: object } => {
   if (!usage) return { choice: {}, body: {} };
   const counts = { usage: usageObject(usage, oddities) };

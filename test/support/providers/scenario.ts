@@ -56,7 +56,7 @@ export interface SimulatedSearch {
   readonly query: string;
   /** Null: the search fails. */
   readonly pages: readonly { readonly url: string; readonly title: string }[] | null;
-  /** Of a paused answer and the one that goes on with it: the first has the call alone, the second its result. */
+  /** Of a paused answer and the answer that continues it: the first has the call alone, the second its result. */
   readonly half?: 'call' | 'result';
 }
 

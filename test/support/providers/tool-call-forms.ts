@@ -108,6 +108,12 @@ export const toolCallForms: Readonly<Record<string, (calls: readonly SimulatedTo
         call({ index, id: `call_${index}_${nth}` }, made.name, args),
       ]),
     ),
+  'a new id and the name again in every piece, and the whole call at the end': (calls) =>
+    calls.flatMap((made, index) =>
+      [...pieces(made.arguments, 3), made.arguments].map((args, nth) => [
+        call({ index, id: `call_${index}_${nth}` }, made.name, args),
+      ]),
+    ),
   'arguments as an object': (calls) =>
     calls.map(({ id, name, arguments: args }, index) => [call({ index, id }, name, JSON.parse(args))]),
   'the name after the first arguments': (calls) =>

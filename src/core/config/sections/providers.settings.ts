@@ -99,7 +99,7 @@ export const providerSettings = {
       {
         ...common,
         Endpoint: required(url(), 'Address of the resource.'),
-        DefaultDeployment: optional(text(), 'Deployment when none is named, and the one that health checks look for.'),
+        DefaultDeployment: optional(text(), 'Deployment when none is named.'),
         Audience: optional(text(), 'Audience handed to the token function of a module.'),
       },
     ),

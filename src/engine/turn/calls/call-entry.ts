@@ -40,7 +40,7 @@ export const callEntry = (
 export const entryFailed = (run: ActiveRun, ports: ToolPorts, error: unknown): void =>
   ports.log.error({ runId: run.id, requestId: run.plan.requestId, error }, 'A tool call could not be recorded');
 
-/** What the log tells of a call: where it goes, and with which arguments. */
+/** What the log records of a call: where it goes, and with which arguments. */
 export const announcedCall = (
   ports: ToolPorts,
   tool: RegisteredTool | undefined,

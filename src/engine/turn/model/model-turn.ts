@@ -59,7 +59,7 @@ const asContent = (part: HeldPart): ContentPart[] =>
 const contentsOf = ({ text, contents, toolCalls, keptInputs, finish }: Omit<ModelTurn, 'messageId'>): ContentPart[] => {
   const { complete: parts, open } = splitHostedCalls(contents);
   if (text !== '') parts.push({ type: 'Text', text });
-  // Of an answer that goes on, they come last, as they were made. Elsewhere nothing comes of them any more.
+  // Of an answer that continues, they come last, as they were made. In any other answer they have no effect.
   if (finish.isPaused === true || toolCalls.length > 0) parts.push(...open);
   for (const [index, call] of toolCalls.entries())
     parts.push({

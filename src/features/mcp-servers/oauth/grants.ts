@@ -1,7 +1,10 @@
 import type { AuthorizationServer } from '../../../providers/mcp/oauth/metadata.ts';
 import type { OAuthClient } from '../../../providers/mcp/oauth/oauth-client.ts';
 
-/** What a person has granted this service at a server. The client and the tokens are for its issuer and for nobody else. */
+/**
+ * What a person has granted this service at a server. The client and the tokens are for its issuer and for nobody else.
+ * Design: docs/design/mcp-oauth.md.
+ */
 export interface Grant {
   readonly issuer: string;
   readonly tokenEndpoint: string;

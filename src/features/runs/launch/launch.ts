@@ -67,7 +67,7 @@ interface Prepared {
   readonly runId: string;
 }
 
-/** The one way in for runs. */
+/** The one way in for runs. Design: docs/design/engine.md. */
 export const createLaunch = (deps: LaunchDeps) => {
   const { sessions, quotas, engine } = deps;
   const plans = createQueuedPlans(deps);

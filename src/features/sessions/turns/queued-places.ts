@@ -10,7 +10,8 @@ export interface QueuedTurn extends Place {
 
 /**
  * What is stored of the line of a session in the units of others: with the job of a run, whose place stands as long as the
- * job is open, whatever becomes of the processes that have it, and with the end of a run that no process executes.
+ * job is open, whatever becomes of the processes that have it, or until its last attempt is lost, and with the end of a
+ * run that no process executes.
  */
 export interface QueuedPlaces {
   /** Behind all that have come by now. */

@@ -149,7 +149,7 @@ export const createSessionPauses = (deps: SessionPauseDeps) => {
         ends.ended(tenantId, sessionId);
         return null;
       } catch (error) {
-        // A decision in the mailbox came first: the session waits for the others, or for the run that goes on.
+        // A decision in the mailbox came first: the session waits for the other decisions, or for the run that continues it.
         if (!(error instanceof ConditionFailedError) || tries === maxTries) throw error;
       }
     }

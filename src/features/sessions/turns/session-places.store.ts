@@ -26,7 +26,10 @@ type SessionExpressions = ExpressionBuilder<Tables, 'sessions'>;
  */
 export const sessionPlaceStore = defineStore((storage) => {
   const { db } = storage;
-  /** By its process; or by its job, for as long as that is open, whoever has it. */
+  /**
+   * By its process; or by its job, for as long as that is open or gets a further attempt. A job whose lease ended in its
+   * last attempt is closed by the next worker that looks, and nobody has to wait for that one.
+   */
   const isKept = (eb: ExpressionBuilder<Tables, 'session_places'>, now: number) =>
     eb.or([
       eb('session_places.kept_until', '>=', now),
@@ -35,7 +38,14 @@ export const sessionPlaceStore = defineStore((storage) => {
           .selectFrom('jobs')
           .select('jobs.id')
           .whereRef('jobs.id', '=', 'session_places.run_id')
-          .where('jobs.completed_at', 'is', null),
+          .where('jobs.completed_at', 'is', null)
+          .where((job) =>
+            job.or([
+              job('jobs.lease_until', 'is', null),
+              job('jobs.lease_until', '>=', now),
+              job('jobs.attempt', '<', job.ref('jobs.max_attempts')),
+            ]),
+          ),
       ),
     ]);
   const awaited = (eb: SessionExpressions, now: number) =>

@@ -61,7 +61,10 @@ const comesBackAfter: ReadonlySet<string> = new Set(['store-unavailable', 'audit
 
 const closedMeanwhile = new Error('The run was closed while it waited.');
 
-/** How runs come to their sessions, and how they leave them: the whole protocol, as those see it who start runs. */
+/**
+ * How runs come to their sessions, and how they leave them: the whole protocol, as those see it who start runs.
+ * Design: docs/design/sessions.md.
+ */
 export const createSessionPlaces = ({ batch, turns, pauses, clock, busy }: SessionPlaceDeps) => {
   /** Runs of the queue that wait in line. */
   const waiting = new ChurningMap<string, AbortController>();

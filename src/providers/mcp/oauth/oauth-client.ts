@@ -17,6 +17,9 @@ export interface OAuthClient {
   readonly secretExpiresAt: number | null;
 }
 
+/** It stands in the address of each consent, of which no browser takes more. */
+const maxIdLength = 2048;
+
 const known = (value: unknown): ClientAuthentication | undefined => authentications.find((one) => one === value);
 
 /** How a client with a secret says who it is. */
@@ -58,7 +61,8 @@ export const registerClient = async (
   });
   if (status !== 200 && status !== 201) throw new OAuthFailure(step, 'refused', { status });
   const { client_id: id, client_secret: secret, client_secret_expires_at: expiry } = body ?? {};
-  if (typeof id !== 'string' || id === '') throw new OAuthFailure(step, 'incomplete', { status });
+  if (typeof id !== 'string' || id === '' || id.length > maxIdLength)
+    throw new OAuthFailure(step, 'incomplete', { status });
   const given = body?.['token_endpoint_auth_method'];
   // It may decide otherwise than it was asked.
   const authentication = given === undefined || given === null ? asked : known(given);

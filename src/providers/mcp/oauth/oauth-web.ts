@@ -1,5 +1,5 @@
 import { isRecord } from '../../../contract/record.ts';
-import { parseForeignJson } from '../../../core/documents/foreign-json.ts';
+import { identityJsonLimits, parseForeignJson } from '../../../core/documents/foreign-json.ts';
 import type { OutboundHttp, OutboundResponse } from '../../http/outbound.ts';
 import { OutboundError } from '../../http/outbound-error.ts';
 import { OAuthFailure, type OAuthStep } from './oauth-failure.ts';
@@ -39,7 +39,7 @@ const maxDocumentBytes = 262_144;
 
 const objectOf = ({ body }: OutboundResponse): JsonObject | null => {
   try {
-    const value = parseForeignJson(body);
+    const value = parseForeignJson(body, identityJsonLimits);
     return isRecord(value) ? value : null;
   } catch {
     // What is no JSON says nothing.

@@ -62,7 +62,7 @@ export const parseMessage = (text: string): RpcMessage | null => {
   try {
     return readMessage(parseForeignJson(text));
   } catch {
-    // Half a message, a page of a proxy and a heap of brackets are the same to a caller that waits for a response.
+    // Half a message, a page of a proxy and a text of brackets mean the same to a caller that waits for a response.
     return null;
   }
 };

@@ -1,8 +1,8 @@
 import { createParser } from 'eventsource-parser';
 import {
+  countedJson,
   ForeignJsonError,
   foreignEventLimits,
-  foreignJsonLimits,
   parseForeignJson,
 } from '../../../core/documents/foreign-json.ts';
 import type { JsonLimits } from '../../../core/documents/json-shape.ts';
@@ -101,7 +101,7 @@ export class ChatAnswer {
 
   /** The answer as one document. True: it is complete. */
   readDocument(text: string): boolean {
-    this.read(text, 'The answer', foreignJsonLimits);
+    this.read(text, 'The answer', countedJson);
     if (this.#isOver) return false;
     // Of a stream this means that it broke off; a whole body is just none of these answers.
     if (!this.#hasChoice) this.fail(new MalformedAnswerError('The answer has no choice'));

@@ -21,7 +21,7 @@ const maxErrorBytes = 64 * 1024;
 /**
  * Reads the streamed answer of chat completions: `data:` events with `chat.completion.chunk` objects, then `[DONE]`.
  * Takes the bytes as they come from the socket; the vendor library sends each event through five web streams,
- * which costs more CPU than all the rest of a call.
+ * which costs more CPU than all the rest of a call. Design: docs/design/model-providers.md.
  */
 export class ChatCompletionsDecoder implements WireSink {
   readonly #scope: CallScope;

@@ -13,10 +13,10 @@ interface ReasoningMembers {
 
 type Detail = Readonly<Record<string, unknown>>;
 
-/** What an entry counts for beside its texts. */
+/** Size of an entry in addition to its texts. */
 const detailSize = 100;
 
-/** Types whose entries come in pieces, with the member that the pieces continue. */
+/** Types whose entries come in pieces, with the property that the pieces continue. */
 const growing: Readonly<Record<string, string>> = { 'reasoning.text': 'text', 'reasoning.summary': 'summary' };
 
 const continues = (last: Detail, next: Detail): boolean =>

@@ -3,7 +3,7 @@ export type JsonState = 'blank' | 'open' | 'complete' | 'other';
 
 const isBlank = (code: number): boolean => code === 0x20 || code === 0x0a || code === 0x0d || code === 0x09;
 
-/** Follows brackets and strings of a growing text. Takes its pieces: joining them to look at them copies what came before. */
+/** Follows brackets and strings of a growing text. Takes its pieces: joining them would copy all that came before. */
 export class JsonProgress {
   #depth = 0;
   #isInString = false;

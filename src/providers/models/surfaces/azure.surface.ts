@@ -37,6 +37,15 @@ export const azureSurface = (
 ): Surface => {
   const shared = surfaceBase('azure-openai', settings);
   const apiKey = credential === null ? shared.apiKey : null;
+  let lastToken: string | null = null;
+  const bearerToken = async (give: DeploymentCredential): Promise<string> => {
+    try {
+      lastToken = await give(settings.Audience ?? null);
+      return lastToken;
+    } catch (error) {
+      throw new CredentialError('The credential function failed', { cause: error });
+    }
+  };
   const open = async (fetch: typeof globalThis.fetch) => {
     const { createAzure } = await import('@ai-sdk/azure');
     const { baseURL, apiVersion } = azureAddress(settings.Endpoint ?? '');
@@ -44,14 +53,17 @@ export const azureSurface = (
       baseURL,
       fetch,
       ...(apiVersion !== null && { apiVersion, useDeploymentBasedUrls: true }),
-      ...(credential === null ? { apiKey: apiKey ?? '' } : { tokenProvider: tokenFrom(credential, settings) }),
+      ...(credential === null ? { apiKey: apiKey ?? '' } : { tokenProvider: () => bearerToken(credential) }),
     });
   };
   return {
     ...shared,
     kind: 'azure',
     defaultModel: settings.DefaultDeployment ?? null,
-    apiKey,
+    // A provider that quotes the token it refuses is not to bring it into a log line either.
+    get apiKey() {
+      return apiKey ?? lastToken;
+    },
     hasCredential: apiKey !== null || credential !== null,
     decoder: 'chat-completions',
     finishReasons: azureFinish,
@@ -61,7 +73,7 @@ export const azureSurface = (
       headers: async () =>
         credential === null
           ? { 'api-key': apiKey ?? '' }
-          : { authorization: `Bearer ${await tokenFrom(credential, settings)()}` },
+          : { authorization: `Bearer ${await bearerToken(credential)}` },
       ...plainList,
       // The list has the models that can be deployed; deployments have names of their own.
       namesDefaultModel: false,
@@ -78,13 +90,3 @@ export const azureSurface = (
     usage: chatUsage,
   };
 };
-
-const tokenFrom =
-  (credential: DeploymentCredential, settings: VendorSettings<'AzureOpenAI'>): (() => Promise<string>) =>
-  async () => {
-    try {
-      return await credential(settings.Audience ?? null);
-    } catch (error) {
-      throw new CredentialError('The credential function failed', { cause: error });
-    }
-  };

@@ -117,7 +117,7 @@ const last: ReadableStreamReadResult<Uint8Array> = { done: true, value: undefine
 
 /**
  * A body of a bounded length, which is there as fast as it comes. A web stream for each answer would outlive V8's young
- * generation, together with all that it leads to (docs/decisions/0051).
+ * generation, together with all that it leads to (docs/design/memory.md).
  */
 export class WholeBody implements BodySink, WireBody, WireReader {
   readonly #exchange: () => WireExchange;

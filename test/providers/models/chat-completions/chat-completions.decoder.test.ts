@@ -247,6 +247,38 @@ describe('the decoder of chat completions', () => {
     assert.equal(textOf(parts), 'x');
   });
 
+  test('takes from a message at the end what no chunk had', async () => {
+    const message = { content: 'Hello', tool_calls: [{ id: 'a', function: { name: 'f', arguments: '{}' } }] };
+    const parts = await decoded({
+      chunks: [say('Hel'), say('lo'), event({ message, finish_reason: 'tool_calls' }), done],
+    });
+    assert.equal(textOf(parts), 'Hello');
+    assert.deepEqual(
+      parts.flatMap((part) => (part.type === 'tool-call' ? [part.toolName] : [])),
+      ['f'],
+    );
+  });
+
+  test('MODEL-27 keeps a count that a later usage lacks, or has as 0', async () => {
+    const counts = (usage: object) => event(null, { usage });
+    const parts = await decoded({
+      chunks: [
+        say('x'),
+        stop(),
+        counts({ prompt_tokens: 5, completion_tokens: 6, cached_tokens: 4 }),
+        counts({ prompt_tokens: 0, completion_tokens: 7 }),
+        done,
+      ],
+    });
+    const { inputTokens, outputTokens, cachedInputTokens } = finishOf(parts).usage;
+    assert.deepEqual([inputTokens, outputTokens, cachedInputTokens], [5, 7, 4]);
+  });
+
+  test('a refusal without a finish reason is one of the filter', async () => {
+    const parts = await decoded({ chunks: [event({ delta: { refusal: 'I cannot' } }), done] });
+    assert.equal(finishOf(parts).finishReason, 'ContentFilter');
+  });
+
   const broken: Record<string, readonly [chunks: readonly string[], type: string]> = {
     'half a JSON text': [[say('x'), 'data: {"choices":[{"delta":{"content":"y"\n\n', stop(), done], 'provider_error'],
     'a JSON text that is no object': [[say('x'), 'data: 42\n\n', stop(), done], 'provider_error'],
@@ -258,6 +290,10 @@ describe('the decoder of chat completions', () => {
     'nothing but [DONE]': [[event({ delta: { role: 'assistant', content: '' } }), done], 'provider_unavailable'],
     'half a tool call before [DONE]': [
       [tool({ index: 0, id: 'a', function: { name: 'f', arguments: '{"x"' } }), done],
+      'provider_unavailable',
+    ],
+    'a text and half a tool call before [DONE]': [
+      [say('x'), tool({ index: 0, id: 'a', function: { name: 'f', arguments: '{"x"' } }), done],
       'provider_unavailable',
     ],
     'an error object after text': [

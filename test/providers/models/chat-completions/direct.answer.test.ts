@@ -165,6 +165,12 @@ describe('MODEL-6 whole answers of chat completions', () => {
     assert.equal(textOf(parts), 'Yes');
   });
 
+  test('MODEL-6 of a stream in place of an answer nothing counts after [DONE]', async () => {
+    const event = (value: unknown) => `data: ${JSON.stringify(value)}\n\n`;
+    const chunk = event({ choices: [{ index: 0, delta: { content: 'x' }, finish_reason: 'stop' }] });
+    assert.equal(textOf(await answered(`${chunk}data: [DONE]\n\n${chunk}data: nonsense\n\n`)), 'x');
+  });
+
   const notAnswers: Record<string, [text: string, type: string, status: number | null]> = {
     'an error in an answer that says 200': [
       '{"error":{"type":"overloaded_error","message":"x"}}',
@@ -178,7 +184,7 @@ describe('MODEL-6 whole answers of chat completions', () => {
     'no choice': ['{"choices":[],"usage":{"prompt_tokens":5}}', 'provider_error', 200],
     'choices that are nothing': ['{"choices":[null]}', 'provider_error', 200],
     'something else': ['{"status":"ok"}', 'provider_error', 200],
-    'a reason that nobody knows': [body({ content: 'Hello' }, {}, 'done'), 'provider_error', null],
+    'an unknown reason': [body({ content: 'Hello' }, {}, 'done'), 'provider_error', null],
     'no reason of the end': [body({ content: 'Hello' }, {}, null), 'provider_unavailable', null],
     'a call without a name': [
       body({ content: null, tool_calls: [call('a', '', '{}')] }, {}, 'tool_calls'),

@@ -70,7 +70,7 @@ const calls = (messages: readonly Message[]): string | null => {
   return null;
 };
 
-/** A search without its result is one that goes on: in the message that the model is to continue, and in no other. */
+/** A search without its result continues: in the message that the model is to continue, and in no other. */
 const searches = (messages: readonly Message[]): string | null => {
   for (const [index, message] of messages.entries()) {
     const made = idsOf(message, 'server_tool_use');
