@@ -27,6 +27,7 @@ export interface S3Server {
 }
 
 const keys = { 'test-key': 'test/secret+with=signs' };
+const region = 'eu-test-1';
 const minPartBytes = 5_242_880;
 // So few that a list has several pages.
 const pageSize = 3;
@@ -125,7 +126,7 @@ export const startS3Server = async (t: Pick<TestContext, 'after'>, prefix = 'acp
     const key = rest.join('/');
     const names = [...query.keys()].filter((name) => name !== 'x-id').sort();
     calls.push([method, ...names].join(' '));
-    const wrong = signatureFault({ method, url, headers }, keys);
+    const wrong = signatureFault({ method, url, headers }, keys, region);
     if (wrong !== null) return void refuse(response, 403, wrong, method === 'HEAD');
     const hash = String(headers['x-amz-content-sha256']);
     if (hash !== 'UNSIGNED-PAYLOAD' && hash !== createHash('sha256').update(body).digest('hex'))
@@ -181,7 +182,7 @@ export const startS3Server = async (t: Pick<TestContext, 'after'>, prefix = 'acp
   const [[accessKeyId, secretAccessKey] = ['', '']] = Object.entries(keys);
   return {
     settings: {
-      ...{ bucket: 'bucket', region: 'eu-test-1', endpoint: `http://127.0.0.1:${port}`, prefix },
+      ...{ bucket: 'bucket', region, endpoint: `http://127.0.0.1:${port}`, prefix },
       credentials: { accessKeyId, secretAccessKey },
     },
     objects,

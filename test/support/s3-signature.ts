@@ -22,6 +22,7 @@ const encoded = (text: string): string =>
 export const signatureFault = (
   { method, url, headers }: SignedRequest,
   keys: Readonly<Record<string, string>>,
+  ownRegion: string,
 ): string | null => {
   const match =
     /^AWS4-HMAC-SHA256 Credential=([^/]+)\/(\d{8})\/([^/]+)\/s3\/aws4_request, ?SignedHeaders=([^,]+), ?Signature=([0-9a-f]{64})$/.exec(
@@ -29,6 +30,7 @@ export const signatureFault = (
     );
   if (match === null) return 'AccessDenied';
   const [, keyId = '', day = '', region = '', signedHeaders = '', signature = ''] = match;
+  if (region !== ownRegion) return 'AuthorizationHeaderMalformed';
   const secret = keys[keyId];
   if (secret === undefined) return 'InvalidAccessKeyId';
   const { pathname, searchParams } = new URL(url, 'http://host');

@@ -47,6 +47,7 @@ forEachService(
     const LaneFlows: Lanes = {
       few: { RateLimit: { Limit: 2, Window: '1h', Key } },
       slow: { Throttle: { Limit: 1, Window: '1m' } },
+      paced: { Throttle: { Limit: 1, Window: '1m', Key } },
       last: { Debounce: { Window: '30s', MaxWait: '40s', Key } },
       one: { Singleton: { Key } },
       newest: { Singleton: { Mode: 'Replace' }, Concurrency: { Limit: 1 } },
@@ -92,6 +93,8 @@ forEachService(
       ['10:30:33', '10:31:00', '10:32:00'],
     );
     assert.equal(await errorOf(app, slow[2] ?? ''), 'The throttle of lane "slow" allows 1 in 1m.');
+    const paced = [await put(client, 'paced', 'ann'), await put(client, 'paced', 'bob'), await put(client, 'paced', 'ann')];
+    assert.deepEqual(await seen(app, paced), [waits, waits, later]);
 
     const last = [await put(client, 'last', 'ann'), await ask(app, 'last', 'ann'), await put(client, 'last', 'bob')];
     await app.clock.advance(20_000);
