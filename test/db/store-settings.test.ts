@@ -3,11 +3,11 @@ import { mkdtempSync, rmSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { basename, join } from 'node:path';
 import { type TestContext, test } from 'node:test';
-import { openApp, type TestApp } from '../../support/app.ts';
-import { startCuttingProxy } from '../../support/cutting-proxy.ts';
-import { eventually } from '../../support/eventually.ts';
-import { databaseUrl, executeAt, findPostgres, withPostgres } from '../../support/postgres-server.ts';
-import { postgresStore } from '../../support/postgres-store.ts';
+import { openApp, type TestApp } from '../support/app.ts';
+import { startCuttingProxy } from '../support/cutting-proxy.ts';
+import { eventually } from '../support/eventually.ts';
+import { databaseUrl, executeAt, findPostgres, withPostgres } from '../support/postgres-server.ts';
+import { postgresStore } from '../support/postgres-store.ts';
 
 const skip = findPostgres() === null && 'no PostgreSQL server is to be found';
 
