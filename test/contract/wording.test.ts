@@ -1,4 +1,5 @@
 import assert from 'node:assert/strict';
+import type { EventEmitter } from 'node:events';
 import { test } from 'node:test';
 import type { Command } from 'commander';
 import { commandEntries } from '../../src/cli/command-host.ts';
@@ -26,7 +27,12 @@ const described = (node: unknown, named = false): string[] => {
 /** What the help of a command shows: its description, arguments and options, and the note after them. */
 const helpOf = (command: Command): string[] => {
   const notes: string[] = [];
-  command.emit('afterHelp', { command, error: false, write: (text: string) => notes.push(text) });
+  // A command is an emitter, which its types do not tell.
+  (command as Command & EventEmitter).emit('afterHelp', {
+    command,
+    error: false,
+    write: (text: string) => notes.push(text),
+  });
   return [
     command.description(),
     ...command.registeredArguments.map(({ description }) => description),

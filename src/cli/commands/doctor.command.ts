@@ -12,7 +12,9 @@ const marks: Readonly<Record<FindingStatus, StyleName>> = { ok: 'green', warn: '
 export const registerDoctor = (host: CommandHost): void => {
   host.program
     .command('doctor')
-    .description('check configuration, store, providers, tools, disk and network access; exit code 1 if a check fails')
+    .description(
+      'check configuration, store, providers, tools, disk and network exposure; exit code 1 if a check fails',
+    )
     .action(
       host.act(async (session) => {
         const { terminal, globals } = session;

@@ -19,7 +19,7 @@ export const approvalOperations = defineOperations({
     path: '/api/approvals/pending',
     summary: 'List the tool calls that wait for a decision, newest first',
     description:
-      'The list includes runs of every origin; with `inBand` the next run of the session may decide the call as well. A decision applies to the call with the arguments that the entry shows.',
+      'The list includes calls from runs of every origin; with `inBand` the next run of the session may decide the call as well. A decision applies to the call with the arguments that the entry shows.',
     query: Type.Object({ agentName: Type.Optional(Type.String()), ...pagingQuery }),
     responses: { 200: Type.Array(PendingApproval) },
     errors: ['run-not-allowed'],

@@ -16,7 +16,7 @@ export const PendingApproval = Type.Object(
     runId: Type.Unsafe<string>({ ...Uuid, description: 'Run that ended as AwaitingApproval' }),
     agentName: Type.String(),
     sessionId: Type.String(),
-    requestId: Type.String({ description: "Id of the request in the run's events" }),
+    requestId: Type.String({ description: "ID of the request in the run's events" }),
     inBand: Type.Boolean({
       description:
         'The response of the run contains the request as well: the next run of the session may also decide it',

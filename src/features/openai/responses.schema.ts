@@ -7,7 +7,7 @@ const InputPart = open({
   text: maybe(Type.String()),
   refusal: maybe(Type.String()),
   image_url: maybe(Type.String({ description: 'A `data:` URL' })),
-  file_id: maybe(Type.String({ description: 'Id of an attachment' })),
+  file_id: maybe(Type.String({ description: 'ID of an attachment' })),
   file_data: maybe(Type.String()),
   file_url: maybe(Type.String()),
   filename: maybe(Type.String()),

@@ -44,7 +44,7 @@ export const replayOperations = defineOperations({
     scope: ['RunsRead', 'AgentsRead'],
     method: 'GET',
     path: '/api/runs/{runId}/bundle',
-    summary: 'Export a run tree as a run bundle in JSON Lines, with the definitions of its agents',
+    summary: 'Export a run tree as a run bundle, with the definitions of its agents',
     description:
       'A bundle holds everything that a replay without the service needs: runs, events, inputs, histories and definitions. With `redact` it holds lengths and hashes instead of texts.',
     params: Type.Object({ runId: Uuid }),

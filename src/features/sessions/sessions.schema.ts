@@ -28,7 +28,7 @@ export type SessionRecord = Static<typeof SessionRecord>;
 export const OpenRequest = Type.Object(
   {
     kind: oneOf(['Approval', 'ClientTool']),
-    id: Type.String({ description: 'Id of the approval request or of the tool call' }),
+    id: Type.String({ description: 'ID of the approval request or of the tool call' }),
     toolName: Type.String(),
     runId: Uuid,
   },
