@@ -105,6 +105,13 @@ describe('a folder without a service, a service.yaml and a store', () => {
 
   test('what sets a store up makes one, and the other commands work on it', async (t) => {
     const folder = wrongFolder(t);
+    const line = /^This command works on the store \S+acp\.db directly, not through a service\.\n/m;
+    for (const args of [
+      ['db', 'migrate'],
+      ['db', 'compact'],
+      ['attachments', 'move', '--to', 'folder'],
+    ])
+      assert.match((await folder.acp(args, { storeNote: true })).stderr, line, args.join(' '));
     assert.equal((await folder.acp(['db', 'migrate'])).code, 0);
     const { code, stderr } = await folder.acp(['agents', 'apply', '-f', 'hello.yaml'], {
       env: { ...withScriptedModel, Host__Modules: '["./modules/clock.mjs"]' },

@@ -42,8 +42,12 @@ const status = async (session: Session): Promise<void> => {
 };
 
 const compact = async (session: Session): Promise<void> => {
-  const { maintenance, onServer, options, server } = await openMaintenance(session);
+  const [{ maintenance, onServer, options, server }, { storeName }] = await Promise.all([
+    openMaintenance(session),
+    import('../../db/store-place.ts'),
+  ]);
   if (server !== null) return onServer.refuseServerCompact(server);
+  notePlain(session, storeNote(storeName(options)));
   const log = noteLog(session.terminal);
   const report = await maintenance.compactStore({ ...options, now: Date.now, log });
   const { path, bytesBefore, bytesAfter } = report;
