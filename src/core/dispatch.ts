@@ -163,7 +163,7 @@ export const createDispatch = (
         const answers = answering.get(entry);
         if (answers === undefined) throw new Error(`Operation ${entry.id} is not part of this table.`);
         answers.checkers ??= compileInputCheckers(operation);
-        const input = checkInput(answers.checkers, received, bodyErrors[entry.id]);
+        const input = checkInput(answers.checkers, received, rawBody !== null, bodyErrors[entry.id]);
         if (operation.raised !== undefined) requireRaised(principal, operation.raised, input.body);
         if (operation.upload !== undefined) input.file = await fileOf(incoming);
         const once = operation.idempotency === true ? onceFor(incoming, tenantId, rawBody, input) : null;

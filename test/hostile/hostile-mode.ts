@@ -25,7 +25,7 @@ export const firstOfShape = <T>(all: readonly T[], nameOf: (one: T) => string): 
 
 /** What was the worst of each kind of reader, when limits were missing. */
 const worstShapes =
-  /^(full elements|valid elements|full properties|unknown properties|numbers|empty texts|objects with names of their own|rows|tiny|bare|protobuf|NULs|lines)/;
+  /^(full elements|valid elements|full properties|unknown properties|numbers|empty texts|empty objects|objects with names of their own|rows|tiny|bare|protobuf|NULs|lines)/;
 
 /** Each of the worst shapes once. */
 export const firstOfWorst = <T>(all: readonly T[], nameOf: (one: T) => string): readonly T[] =>
