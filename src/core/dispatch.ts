@@ -112,6 +112,8 @@ const bodyReader = ({ signed, ownProtocol }: Operation, incoming: IncomingCall):
     ? async (maxBytes) => (await incoming.readBody(maxBytes)) ?? noBytes
     : undefined;
 
+const storable = (rawBody: Uint8Array | null): Uint8Array | null => (rawBody === null ? null : storedJson(rawBody));
+
 const noAnswersKept: Idempotency = () => {
   throw new Error('Nothing keeps the answers of idempotency keys here.');
 };
@@ -159,7 +161,7 @@ export const createDispatch = (
         const readBody = bodyReader(operation, incoming);
         const reading = readBody === undefined ? incoming.readBody() : null;
         const rawBody = reading instanceof Promise ? await reading : reading;
-        const received = incoming.received(rawBody === null ? null : storedJson(rawBody));
+        const received = incoming.received(storable(rawBody));
         const answers = answering.get(entry);
         if (answers === undefined) throw new Error(`Operation ${entry.id} is not part of this table.`);
         answers.checkers ??= compileInputCheckers(operation);
