@@ -112,6 +112,8 @@ const bodyReader = ({ signed, ownProtocol }: Operation, incoming: IncomingCall):
     ? async (maxBytes) => (await incoming.readBody(maxBytes)) ?? noBytes
     : undefined;
 
+const storable = (rawBody: Uint8Array | null): Uint8Array | null => (rawBody === null ? null : storedJson(rawBody));
+
 const noAnswersKept: Idempotency = () => {
   throw new Error('Nothing keeps the answers of idempotency keys here.');
 };
@@ -159,11 +161,11 @@ export const createDispatch = (
         const readBody = bodyReader(operation, incoming);
         const reading = readBody === undefined ? incoming.readBody() : null;
         const rawBody = reading instanceof Promise ? await reading : reading;
-        const received = incoming.received(rawBody === null ? null : storedJson(rawBody));
+        const received = incoming.received(storable(rawBody));
         const answers = answering.get(entry);
         if (answers === undefined) throw new Error(`Operation ${entry.id} is not part of this table.`);
         answers.checkers ??= compileInputCheckers(operation);
-        const input = checkInput(answers.checkers, received, bodyErrors[entry.id]);
+        const input = checkInput(answers.checkers, received, rawBody !== null, bodyErrors[entry.id]);
         if (operation.raised !== undefined) requireRaised(principal, operation.raised, input.body);
         if (operation.upload !== undefined) input.file = await fileOf(incoming);
         const once = operation.idempotency === true ? onceFor(incoming, tenantId, rawBody, input) : null;

@@ -2,6 +2,7 @@ import type { TSchema } from 'typebox';
 import { AcpError, type FieldError } from '../contract/errors.ts';
 import type { Operation, UploadedFile } from '../contract/operation.ts';
 import type { ReceivedInput } from './caller/incoming-call.ts';
+import { storedValue } from './documents/stored-text.ts';
 import { type Checker, compileChecker } from './validate.ts';
 
 const parts = ['params', 'query', 'headers', 'body'] as const;
@@ -47,15 +48,23 @@ const checkPart = (part: Part, checker: Checker, value: unknown, others: BodyErr
   throw new AcpError('validation-failed', detail, { details: { errors } });
 };
 
-/** Throws `validation-failed` for the first part that does not fit; the body is parsed after the others. */
-export const checkInput = (checkers: InputCheckers, received: ReceivedInput, bodyErrors?: BodyErrors): CheckedInput => {
+/**
+ * Throws `validation-failed` for the first part that does not fit; the body is parsed after the others. `isParsed`: the body
+ * comes from bytes that were made storable; else it is a value of a caller in this process.
+ */
+export const checkInput = (
+  checkers: InputCheckers,
+  received: ReceivedInput,
+  isParsed: boolean,
+  bodyErrors?: BodyErrors,
+): CheckedInput => {
   const input: CheckedInput = { params: {}, query: {}, headers: {}, body: undefined, file: undefined };
   for (const part of parts) {
     const checker = checkers[part];
     if (checker !== undefined)
       input[part] =
         part === 'body'
-          ? checkPart(part, checker, received.body(), bodyErrors)
+          ? checkPart(part, checker, isParsed ? received.body() : storedValue(received.body()), bodyErrors)
           : checkPart(part, checker, received[part]);
   }
   return input;

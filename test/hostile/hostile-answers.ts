@@ -1,7 +1,8 @@
 import { ProblemError } from '../../src/client/problem.ts';
 import { ModelCallError } from '../../src/providers/models/index.ts';
+import { isComplete } from './completeness.ts';
 import { anyJson, filledArray, type HostileJson, longTexts, repeatedElement } from './hostile-json.ts';
-import { firstOfWorst, isChosen, isComplete, report } from './hostile-mode.ts';
+import { firstOfWorst, isChosen, report } from './hostile-mode.ts';
 import { isExcessive, measured, measuredText } from './standstill.ts';
 
 const mebibyte = 1_048_576;

@@ -1,9 +1,6 @@
 import { appendFileSync } from 'node:fs';
 import process from 'node:process';
-import { type Measured, measuredText } from './standstill.ts';
-
-/** Every shape at every place, and the largest bodies (`npm run test:hostile`); else the worst shapes at their first places. */
-export const isComplete = process.env['ACP_HOSTILE'] === 'complete';
+import { isFelt, type Measured, measuredText } from './standstill.ts';
 
 const only = new RegExp(process.env['ACP_HOSTILE_ONLY'] ?? '');
 
@@ -23,9 +20,9 @@ export const firstOfShape = <T>(all: readonly T[], nameOf: (one: T) => string): 
   return [...first.values()];
 };
 
-/** What was the worst of each kind of reader, when limits were missing. */
+/** What was the worst of each kind of reader when limits were missing. */
 const worstShapes =
-  /^(full elements|valid elements|full properties|unknown properties|numbers|empty texts|objects with names of their own|rows|tiny|bare|protobuf|NULs|lines)/;
+  /^(full elements|valid elements|unknown properties|empty objects|objects with names of their own|rows|tiny|bare|protobuf|NULs)/;
 
 /** Each of the worst shapes once. */
 export const firstOfWorst = <T>(all: readonly T[], nameOf: (one: T) => string): readonly T[] =>
@@ -38,6 +35,6 @@ export const report = (what: string, size: number, measured: Measured, status?: 
   if (reportFile !== undefined)
     appendFileSync(
       reportFile,
-      `${JSON.stringify({ what, size, status, ...measured, text: measuredText(measured) })}\n`,
+      `${JSON.stringify({ what, size, status, ...measured, ...isFelt(measured), text: measuredText(measured) })}\n`,
     );
 };

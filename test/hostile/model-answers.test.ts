@@ -61,7 +61,7 @@ const templates: Readonly<Partial<Record<SurfaceCase['wire'], Templates>>> = {
 };
 
 for (const surface of surfaceCases)
-  test(`no answer of ${surface.provider} stops the event loop for longer than five plain ones`, async () => {
+  test(`no answer of ${surface.provider} stops the event loop for long`, async () => {
     let write = (_response: ServerResponse): void => undefined;
     await using server = await startRawServer((response) => write(response));
     const providers = createModelProviders(surface.settings(server.url, null), { log: () => undefined });

@@ -26,7 +26,7 @@ const answerTo = (id: unknown, document: Buffer): Buffer =>
 const asEvent = (document: Buffer): Buffer =>
   Buffer.concat([Buffer.from('event: message\ndata: '), document, Buffer.from('\n\n')]);
 
-overHttp('no answer of an MCP server stops the event loop for longer than five plain ones', async (open, t) => {
+overHttp('no answer of an MCP server stops the event loop for long', async (open, t) => {
   const app = await open(mcpSetup({ script: scriptOf('weather_look') }));
   const usual = withTools([tool('look')]);
   const server = await rawServer(t, usual);
@@ -76,7 +76,7 @@ overHttp('no answer of an MCP server stops the event loop for longer than five p
   assert.deepEqual(await allExcesses([...results, errors, ...listed]), []);
 });
 
-overHttp('no card and no answer of an agent stops the event loop for longer than five plain ones', async (open, t) => {
+overHttp('no card and no answer of an agent stops the event loop for long', async (open, t) => {
   let answer: (id: number) => Buffer | null = () => null;
   const agent = await rawAgent(t, ({ response, id }) => {
     const text = answer(id);
@@ -119,21 +119,18 @@ overHttp('no card and no answer of an agent stops the event loop for longer than
   assert.deepEqual(found, []);
 });
 
-overHttp(
-  'no answer of a receiver of webhooks stops the event loop for longer than five plain ones',
-  async (open, t) => {
-    const app = await open(webhookSetup());
-    let body: Buffer = Buffer.alloc(0);
-    const server = await receiver(t, (_request, response) => response.writeHead(500, json).end(body));
-    await saveWebhook(app.client, server.url);
-    const found = await excesses({
-      what: 'an answer of a receiver',
-      template: '{"error":"*"}',
-      async ask(document) {
-        body = document;
-        await sendTest(app.client);
-      },
-    });
-    assert.deepEqual(found, []);
-  },
-);
+overHttp('no answer of a receiver of webhooks stops the event loop for long', async (open, t) => {
+  const app = await open(webhookSetup());
+  let body: Buffer = Buffer.alloc(0);
+  const server = await receiver(t, (_request, response) => response.writeHead(500, json).end(body));
+  await saveWebhook(app.client, server.url);
+  const found = await excesses({
+    what: 'an answer of a receiver',
+    template: '{"error":"*"}',
+    async ask(document) {
+      body = document;
+      await sendTest(app.client);
+    },
+  });
+  assert.deepEqual(found, []);
+});

@@ -20,11 +20,12 @@ await import('../run.mjs');
 const lines = existsSync(file) ? readFileSync(file, 'utf8').split('\n').filter(Boolean) : [];
 rmSync(folder, { recursive: true });
 const measured = lines.map((line) => JSON.parse(line));
-for (const [title, member] of [
-  ['The longest turns of the event loop, as multiples of a plain body', 'times'],
-  ['The most memory, as multiples of the body', 'timesBytes'],
+for (const [title, member, isFelt] of [
+  ['The longest turns of the event loop, as multiples of a plain body', 'times', 'isLong'],
+  ['The most memory, as multiples of the body', 'timesBytes', 'isLarge'],
 ]) {
-  process.stdout.write(`\n${title} (of ${measured.length}):\n`);
-  for (const { what, size, text } of measured.toSorted((left, right) => right[member] - left[member]).slice(0, shown))
+  const felt = measured.filter((one) => one[isFelt]);
+  process.stdout.write(`\n${title} (${felt.length} of ${measured.length} are long or large enough to count):\n`);
+  for (const { what, size, text } of felt.toSorted((left, right) => right[member] - left[member]).slice(0, shown))
     process.stdout.write(`  ${what}, ${size} bytes: ${text}\n`);
 }

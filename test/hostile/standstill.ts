@@ -1,6 +1,7 @@
 import process from 'node:process';
 import { getHeapStatistics, setFlagsFromString } from 'node:v8';
 import { runInNewContext } from 'node:vm';
+import { isComplete } from './completeness.ts';
 
 /** What a piece of work cost the event loop. */
 export interface Standstill {
@@ -97,7 +98,8 @@ export interface Measured extends Standstill {
   readonly timesBytes: number;
 }
 
-const maxTimes = 5;
+/** `npm test` looks for what is missing a limit, on machines that do much else: that costs tens of times as much. */
+const maxTimes = isComplete ? 5 : 10;
 const maxTimesBytes = 20;
 /**
  * What a turn takes that has nothing to do with the body: compiling code that runs for the first time, and one collection of the
@@ -107,8 +109,13 @@ const floorMs = 12;
 /** Garbage of the young generation, which the engine leaves alone until it is full. */
 const floorBytes = 48 * 1024 * 1024;
 
-export const isExcessive = ({ ms, bytes, times, timesBytes }: Measured): boolean =>
-  (ms > floorMs && times > maxTimes) || (bytes > floorBytes && timesBytes > maxTimesBytes);
+/** What is above the floors. */
+export const isFelt = ({ ms, bytes }: Standstill) => ({ isLong: ms > floorMs, isLarge: bytes > floorBytes });
+
+export const isExcessive = (measured: Measured): boolean => {
+  const { isLong, isLarge } = isFelt(measured);
+  return (isLong && measured.times > maxTimes) || (isLarge && measured.timesBytes > maxTimesBytes);
+};
 
 const maxTries = 5;
 

@@ -31,7 +31,7 @@ export interface IncomingCall extends AskingCaller, Pick<CallContext, 'requestId
    * many, or than the operation takes.
    */
   readBody(maxBytes?: number): Uint8Array | null | Promise<Uint8Array>;
-  /** All that was sent, once the body is read. */
+  /** All that was sent, once the body is read. `rawBody`: what is parsed, with each of its texts as stores hold it. */
   received(rawBody: Uint8Array | null): ReceivedInput;
   /**
    * The answer stays open as a stream; counted once for a call, until the caller has all of it or goes away. Throws

@@ -12,6 +12,9 @@ const clockForm = /^(?:(\d+)\.)?(\d{1,2}):([0-5]\d):([0-5]\d(?:\.\d+)?)$/;
 /** Timers hold 31 bits: a longer one would fire at once. About 24.8 days. */
 export const longestTimerMs = 2 ** 31 - 1;
 
+/** Each form would be tried on all of a longer text. */
+const longestNotation = 64;
+
 const sum = (parts: readonly (string | undefined)[], units: readonly number[]): number | undefined => {
   if (parts.every((part) => part === undefined)) return undefined;
   const total = parts.reduce((ms, part, index) => ms + Number(part ?? 0) * (units[index] ?? 0), 0);
@@ -23,6 +26,7 @@ const sum = (parts: readonly (string | undefined)[], units: readonly number[]): 
 /** Milliseconds of `250ms`, `1h30m`, `2d`, `PT30S` or `hh:mm:ss`; undefined for anything else, bare numbers included. */
 export const parseDuration = (text: string): number | undefined => {
   const trimmed = text.trim();
+  if (trimmed.length > longestNotation) return undefined;
   const compact = compactForm.exec(trimmed);
   if (compact !== null) return sum(compact.slice(1), [unitMs.d, unitMs.h, unitMs.m, unitMs.s, unitMs.ms]);
   const iso = iso8601.exec(trimmed);

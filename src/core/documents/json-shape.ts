@@ -67,6 +67,13 @@ export const isEscaped = (bytes: Uint8Array, at: number, start: number): boolean
   return (at - first) % 2 === 1;
 };
 
+/** The quote that ends a string which goes on at `from`; `to` or what follows it: it does not end before. */
+const nearQuote = (bytes: Uint8Array, from: number, to: number): number => {
+  let at = from;
+  while (at < to && bytes[at] !== quote) at += bytes[at] === backslash ? 2 : 1;
+  return at;
+};
+
 const tooMuch = (limits: JsonLimits, depth: number, values: number, members: number): string => {
   const { maxDepth, maxValues, maxMembers, maxShapes } = limits;
   if (depth > maxDepth) return `nests deeper than ${maxDepth} levels`;
@@ -186,11 +193,10 @@ export class JsonShape {
       const found = bytes.indexOf(quote, at);
       if (found === -1 || found >= to) break;
       if (!isEscaped(bytes, found, start)) return this.#endOfLongString(bytes, found, start, hash);
-      at = found + 1;
       // Where one quote is escaped, more are, and a loop is faster than a search for each.
-      for (const soon = Math.min(to, at + shortString); at < soon; at += 1)
-        if (bytes[at] === backslash) at += 1;
-        else if (bytes[at] === quote) return this.#endOfLongString(bytes, at, start, hash);
+      at = nearQuote(bytes, found + 1, Math.min(to, found + 1 + shortString));
+      if (at < to && bytes[at] === quote && !isEscaped(bytes, at, start))
+        return this.#endOfLongString(bytes, at, start, hash);
     }
     this.#inString = true;
     this.#escapes = at > to || isEscaped(bytes, to, start);

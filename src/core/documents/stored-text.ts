@@ -7,6 +7,31 @@ const replacement = '\uFFFD';
  */
 export const storedText = (text: string): string => (text.includes(nul) ? text.replaceAll(nul, replacement) : text);
 
+const isStorable = (text: string): boolean => !text.includes(nul) && text.isWellFormed();
+
+/** Goes through a list in place of recursion: callers in this process may nest a value as deep as they like. */
+const holdsOnlyStorable = (whole: unknown): boolean => {
+  const left: unknown[] = [whole];
+  while (left.length > 0) {
+    const value = left.pop();
+    if (typeof value === 'string' && !isStorable(value)) return false;
+    if (typeof value !== 'object' || value === null) continue;
+    if (!Array.isArray(value) && !Object.keys(value).every(isStorable)) return false;
+    for (const item of Object.values(value)) left.push(item);
+  }
+  return true;
+};
+
+const replaced = (value: unknown): unknown => {
+  if (typeof value === 'string') return storedText(value.toWellFormed());
+  if (typeof value !== 'object' || value === null) return value;
+  if (Array.isArray(value)) return value.map(replaced);
+  return Object.fromEntries(Object.entries(value).map(([key, member]) => [replaced(key), replaced(member)]));
+};
+
+/** A value that a caller in this process gives, with each of its texts as stores hold it; the same value where nothing changes. */
+export const storedValue = (value: unknown): unknown => (holdsOnlyStorable(value) ? value : replaced(value));
+
 const backslash = 0x5c;
 const letterU = 0x75;
 const [lowerD, lowerF] = [0x64, 0x66];

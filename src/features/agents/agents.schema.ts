@@ -10,8 +10,10 @@ const text = () => Type.Optional(nullable(Type.String()));
 /** Names have at most 128 characters; a long one is compared with and quoted by many rules. */
 const names = (maxLength = 256) => Type.Optional(Type.Array(Type.String({ maxLength }), { maxItems: mostListed }));
 
-const ModelReference = closed({ provider: Type.String(), model: Type.String() });
-const OpenModelReference = Type.Object({ provider: Type.String(), model: Type.String() });
+/** Several times what providers call their models. */
+const modelName = () => Type.String({ maxLength: 512 });
+const ModelReference = closed({ provider: modelName(), model: modelName() });
+const OpenModelReference = Type.Object({ provider: modelName(), model: modelName() });
 
 const defaultCacheLifetimeMs = 600_000;
 

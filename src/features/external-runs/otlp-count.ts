@@ -24,7 +24,7 @@ export const otlpLimits = (maxRequestBytes: number): OtlpLimits => ({
   groups: 2 * maxSpansPerRequest,
   attributesPerSpan: 10_000,
   // Each attribute of the most is an object in an object.
-  valuesOfPart: 150_000,
+  valuesOfPart: 100_000,
   values: Math.floor(maxRequestBytes / bytesPerValue),
 });
 

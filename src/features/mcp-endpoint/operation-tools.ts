@@ -138,11 +138,11 @@ export const createOperationTools = ({ mode, dispatch }: OperationToolDeps) => {
       trace,
       authenticate: () => ({ tenantId, principal }),
       readBody: () => bytes,
-      received: () => ({
+      received: (rawBody) => ({
         params: texts(params),
         query: texts(pick(args, Object.keys(membersOf(operation.query)))),
         headers: {},
-        body: () => (sent === null ? undefined : structuredClone(sent)),
+        body: () => (rawBody === null ? undefined : JSON.parse(Buffer.from(rawBody).toString())),
       }),
     };
   };

@@ -413,8 +413,8 @@ test('hostile definitions get findings, not failures', async (context) => {
     withModel('a', { providerSettings: { 'demo.x': deep(50_000) } }),
     withModel('a', { responseFormat: { kind: 'JsonSchema', schema: { type: 'object', properties: deep(50_000) } } }),
     definition('a', { harness: deep(50_000) }),
-    definition('a', { callableAgentNames: names(40_000) }),
-    definition('a', { toolNames: names(40_000) }),
+    definition('a', { callableAgentNames: names(1000) }),
+    definition('a', { toolNames: names(1000) }),
     definition('a', Object.fromEntries(names(40_000).map((name) => [name, 1]))),
     definition('a', {
       instructions: names(30_000)
@@ -431,6 +431,20 @@ test('hostile definitions get findings, not failures', async (context) => {
     assert.ok(report.messages.length <= 1000);
     assert.equal((await refusal(world.call('create', {}, body))).code, 'definition-invalid');
   }
+});
+
+test('lists and names that no definition can have are refused unread, with the limit', async (context) => {
+  const world = await openWorld(context);
+  for (const [list, problem] of [
+    [names(1001), 'must not have more than 1000 items'],
+    [['a'.repeat(257)], 'must not have more than 256 characters'],
+  ] as const)
+    for (const property of ['callableAgentNames', 'toolNames', 'skillNames'])
+      for (const verb of ['validate', 'create'] as const) {
+        const { code, message } = await refusal(world.call(verb, {}, definition('a', { [property]: list })));
+        assert.equal(code, 'validation-failed');
+        assert.equal(message, `${property}${list.length === 1 ? '[0]' : ''} ${problem}.`);
+      }
 });
 
 test('AGENT-11 what is saved is read back unchanged, whatever the characters', async (context) => {

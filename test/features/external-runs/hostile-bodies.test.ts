@@ -73,7 +73,7 @@ overHttp(
     const app = await openTraces(open);
     const groups = /more than 20000 resources and scopes/;
     const attributes = /a span with more than 10000 attributes/;
-    const values = /a part with more than 150000 attributes, values, events and links/;
+    const values = /a part with more than 100000 attributes, values, events and links/;
     const allValues = /more than 524288 attributes, values, events and links/;
     const valued = (content: Uint8Array) => inSpan(field(9, field(2, content)));
     const many = 600_000;
@@ -109,12 +109,12 @@ overHttp(
         assert.equal(answer.status, 400, what);
         assert.match(answer.message ?? '', message, what);
       }
-    const full = `{${list('events', 70_000)}}`;
-    const several = `{"resourceSpans":[{"scopeSpans":[{"spans":[${Array(8).fill(full).join()}]}]}]}`;
+    const full = `{${list('events', 45_000)}}`;
+    const several = `{"resourceSpans":[{"scopeSpans":[{"spans":[${Array(12).fill(full).join()}]}]}]}`;
     assert.match((await answerOf(app, several)).message ?? '', allValues);
-    const span = field(2, empties(11, 140_000));
+    const span = field(2, empties(11, 95_000));
     assert.match(
-      (await answerOf(app, field(1, field(2, Buffer.concat(Array(4).fill(span)))))).message ?? '',
+      (await answerOf(app, field(1, field(2, Buffer.concat(Array(6).fill(span)))))).message ?? '',
       allValues,
     );
     const properties = Array.from({ length: 1001 }, (_, n) => `"k${n}":0`).join();
@@ -122,7 +122,7 @@ overHttp(
     const tags = `{"resourceSpans":[{"resource":{${list('attributes', 10_001)}}}]}`;
     assert.match((await answerOf(app, tags)).message ?? '', /a resource with more than 10000 attributes/);
     // Up to the limits they are read.
-    for (const body of [field(1, empties(2, 19_999)), inSpan(empties(9, 10_000)), inSpan(empties(11, 140_000))])
+    for (const body of [field(1, empties(2, 19_999)), inSpan(empties(9, 10_000)), inSpan(empties(11, 95_000))])
       assert.equal((await answerOf(app, body)).status, 200);
   },
 );
