@@ -13,6 +13,9 @@ const { ACP_SWEEP_SETTING: key = '', ACP_SWEEP_SEEN: seen = '' } = process.env;
 /** The value of a node with the default at the path below it. */
 const withDefault = (node, value, path) => {
   const [name, ...below] = path;
+  // The open part of a group has no name of its own in keys.
+  const inRest = () => Object.entries(node.rest).map(([own, open]) => [own, withDefault(open, value[own], path)]);
+  if (name === undefined && node.node === 'group') return { ...value, ...Object.fromEntries(inRest()) };
   if (name === undefined) {
     const { fallback, isDefault } = defaultOf(node, value);
     if (isDefault) return value;
@@ -28,9 +31,7 @@ const withDefault = (node, value, path) => {
     );
   const member = node.members[name];
   if (member !== undefined) return { ...value, [name]: withDefault(member, value[name], below) };
-  // The open part of a group has no name of its own in keys.
-  const rest = Object.entries(node.rest).map(([own, open]) => [own, withDefault(open, value[own], path)]);
-  return { ...value, ...Object.fromEntries(rest) };
+  return { ...value, ...Object.fromEntries(inRest()) };
 };
 
 changeLoadedConfig({

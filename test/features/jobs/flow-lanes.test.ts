@@ -93,7 +93,11 @@ forEachService(
       ['10:30:33', '10:31:00', '10:32:00'],
     );
     assert.equal(await errorOf(app, slow[2] ?? ''), 'The throttle of lane "slow" allows 1 in 1m.');
-    const paced = [await put(client, 'paced', 'ann'), await put(client, 'paced', 'bob'), await put(client, 'paced', 'ann')];
+    const paced = [
+      await put(client, 'paced', 'ann'),
+      await put(client, 'paced', 'bob'),
+      await put(client, 'paced', 'ann'),
+    ];
     assert.deepEqual(await seen(app, paced), [waits, waits, later]);
 
     const last = [await put(client, 'last', 'ann'), await ask(app, 'last', 'ann'), await put(client, 'last', 'bob')];
