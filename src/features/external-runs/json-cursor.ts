@@ -123,21 +123,18 @@ export const createJsonCursor = (body: Uint8Array, limits: JsonCursorLimits): Js
     let depth = 0;
     do {
       const byte = bytes[at];
+      if (byte === undefined) throw malformedJson();
       const kind = kindOf(byte);
-      if (kind === 0 && byte !== undefined) {
-        at += 1;
-        continue;
-      }
       if (kind === string) {
         passString();
         continue;
       }
+      at += 1;
+      if (kind === 0) continue;
       // An array or object has one value more than it has commas.
       if (kind === open || byte === comma) counted(1);
       if (kind === open) depth += 1;
       else if (kind === close) depth -= 1;
-      else if (byte === undefined) throw malformedJson();
-      at += 1;
       boundDepth(level + depth);
     } while (depth > 0);
   };
