@@ -88,6 +88,12 @@ const endOfString = (bytes: Buffer, start: number): number => {
   return at;
 };
 
+/** What a byte of a kind adds to the depth. */
+const levelsOf = (kind: number): number => {
+  if (kind === open) return 1;
+  return kind === close ? -1 : 0;
+};
+
 /**
  * Goes through the JSON of some bytes from value to value, and makes objects only of the requested values, so that a
  * body of very many of them can be left where it goes beyond a limit.
@@ -133,8 +139,7 @@ export const createJsonCursor = (body: Uint8Array, limits: JsonCursorLimits): Js
       if (kind === 0) continue;
       // An array or object has one value more than it has commas.
       if (kind === open || byte === comma) counted(1);
-      if (kind === open) depth += 1;
-      else if (kind === close) depth -= 1;
+      depth += levelsOf(kind);
       boundDepth(level + depth);
     } while (depth > 0);
   };
