@@ -78,7 +78,7 @@ forEachDurableHttpService(
     assert.deepEqual([chat.status, chat.headers.get('x-acp-warning')], [200, 'recording-incomplete']);
     const response = await post('/v1/responses', { input: 'Hi' });
     assert.deepEqual([response.status, response.headers.get('x-acp-warning')], [200, 'recording-incomplete']);
-    const { id } = await response.json();
+    const { id } = (await response.json()) as { id: string };
     // What the store refuses as one unit, it is offered in parts a moment later.
     await app.clock.advance(1000);
     const read = await fetch(`${app.url}/v1/responses/${id}`);
