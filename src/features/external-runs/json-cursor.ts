@@ -89,7 +89,7 @@ const endOfString = (bytes: Buffer, start: number): number => {
 };
 
 /** What a byte of a kind adds to the depth. */
-const levelsOf = (kind: number): number => {
+const levelsOf = (kind: number | undefined): number => {
   if (kind === open) return 1;
   return kind === close ? -1 : 0;
 };
