@@ -8,7 +8,7 @@ import { isExcessive, measured, measuredText } from './standstill.ts';
 const mebibyte = 1_048_576;
 
 /** Where the hostile part stands in a template. */
-export const place = '*';
+const place = '*';
 
 /** Elements of lists in answers: as many tools, parts, rows or choices as fit. */
 const elements: readonly HostileJson[] = [

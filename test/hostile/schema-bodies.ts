@@ -132,7 +132,7 @@ const ofObject = (schema: Schema, level: number): HostileJson[] => {
  * Bodies for every place of a schema: each list filled with the shortest and the fullest elements that it takes and with those of the
  * fewest bytes, each object with properties, each text as long as fits, and everything where any JSON is taken.
  */
-export const hostileBodies = (schema: Schema, level = 0): HostileJson[] => {
+const hostileBodies = (schema: Schema, level = 0): HostileJson[] => {
   if (level > maxLevels) return [];
   if (schema.anyOf !== undefined) return schema.anyOf.flatMap((branch) => hostileBodies(branch, level));
   if (schema.const !== undefined || schema.enum !== undefined) return longTexts.slice(0, 1);

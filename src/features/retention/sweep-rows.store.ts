@@ -50,7 +50,11 @@ export const createSweepRows = ({ bytesOf, messagesOf }: SweepRowsDeps): StoreDe
     const { open } = storage.rows;
 
     /** A log in parts, since one of a long run is longer than a turn may be. */
-    const eventsOf = async (tenantId: string, runId: string, turn: () => Promise<void> | null): Promise<ArchivedRow[]> => {
+    const eventsOf = async (
+      tenantId: string,
+      runId: string,
+      turn: () => Promise<void> | null,
+    ): Promise<ArchivedRow[]> => {
       const rows: ArchivedRow[] = [];
       for (let from = 0; ; ) {
         const packs = await db

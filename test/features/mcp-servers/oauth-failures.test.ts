@@ -161,19 +161,22 @@ overHttp('MCP-4 MCP-28 no credential goes where a redirect leads', async (open, 
   assert.equal(thief.received.length, 0);
 });
 
-overHttp('MCP-26 a client id that fits into no address, and a document of too many values, are none', async (open, t) => {
-  const world = await protectedServer(t);
-  const { client } = await open(oauthSetup());
-  await save(client, world.endpoint, { oauthEnabled: true });
-  const registered = (id: string, more: object = {}) =>
-    world.issuer.instead.set('/register', () => ({ status: 201, body: { client_id: id, ...more } }));
-  registered('a'.repeat(2049));
-  assert.deepEqual(await refused(client.mcpServers.oauthStart({ params })), failed);
-  registered('a', { later: Array(10_001).fill(0) });
-  assert.deepEqual(await refused(client.mcpServers.oauthStart({ params })), failed);
-  registered('a'.repeat(2048), { later: Array(1000).fill(0) });
-  assert.equal((await client.mcpServers.oauthStart({ params })).status, 200);
-});
+overHttp(
+  'MCP-26 a client id that fits into no address, and a document of too many values, are none',
+  async (open, t) => {
+    const world = await protectedServer(t);
+    const { client } = await open(oauthSetup());
+    await save(client, world.endpoint, { oauthEnabled: true });
+    const registered = (id: string, more: object = {}) =>
+      world.issuer.instead.set('/register', () => ({ status: 201, body: { client_id: id, ...more } }));
+    registered('a'.repeat(2049));
+    assert.deepEqual(await refused(client.mcpServers.oauthStart({ params })), failed);
+    registered('a', { later: Array(10_001).fill(0) });
+    assert.deepEqual(await refused(client.mcpServers.oauthStart({ params })), failed);
+    registered('a'.repeat(2048), { later: Array(1000).fill(0) });
+    assert.equal((await client.mcpServers.oauthStart({ params })).status, 200);
+  },
+);
 
 overHttp('MCP-20 MCP-26 what an authorization server says of a failure reaches nobody', async (open, t) => {
   const world = await protectedServer(t);
