@@ -119,15 +119,19 @@ export const createJsonCursor = (body: Uint8Array, limits: JsonCursorLimits): Js
     if (at >= bytes.length) throw malformedJson();
     at += 1;
   };
+  const passPlain = (): void => {
+    while (at < bytes.length && kindOf(bytes[at]) === 0) at += 1;
+  };
   const passWord = (): void => {
     const start = at;
-    while (at < bytes.length && kindOf(bytes[at]) === 0) at += 1;
+    passPlain();
     if (at === start) throw malformedJson();
   };
   /** Passes by what has a bracket before and after it; `counted` is called for each value and can stop a text that has too many. */
   const passBrackets = (counted: (values: number) => void): void => {
     let depth = 0;
     do {
+      passPlain();
       const byte = bytes[at];
       if (byte === undefined) throw malformedJson();
       const kind = kindOf(byte);
