@@ -140,7 +140,6 @@ export const createJsonCursor = (body: Uint8Array, limits: JsonCursorLimits): Js
         continue;
       }
       at += 1;
-      if (kind === 0) continue;
       // An array or object has one value more than it has commas.
       if (kind === open || byte === comma) counted(1);
       depth += levelsOf(kind);
