@@ -70,7 +70,9 @@ export const ToolArgumentCondition = closed(
       description: '1 to 8 property names, joined by dots, such as customer.tier',
     }),
     operator: oneOf(conditionOperators),
-    value: Type.Unsafe<Json>({ description: 'A string, number or boolean; for In and NotIn a list of 1 to 100' }),
+    value: Type.Unsafe<Json>({
+      description: 'A string of at most 16384 characters, a number or a boolean; for In and NotIn a list of 1 to 100',
+    }),
   },
   { title: 'ToolArgumentCondition' },
 );

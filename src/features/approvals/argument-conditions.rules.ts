@@ -8,6 +8,8 @@ type Scalar = string | number | boolean;
 
 const maxNames = 8;
 const maxListed = 100;
+/** A longer text is content, which a rule cannot foresee; it would be compared with every call. */
+const maxText = 16_384;
 
 /** Lower-case hex SHA-256 of the arguments in canonical JSON (RFC 8785). */
 export const argumentsHash = (args: Json): string => createHash('sha256').update(canonicalJson(args)).digest('hex');
@@ -63,6 +65,8 @@ export const matchKey = ({ argumentsHash: hash, argumentConditions }: RuleMatch)
     .digest('hex');
 };
 
+const isShort = (value: Json): boolean => typeof value !== 'string' || value.length <= maxText;
+
 const isScalar = (value: Json): boolean => ['string', 'number', 'boolean'].includes(typeof value);
 
 const isList = (value: Json): boolean =>
@@ -72,6 +76,8 @@ const isList = (value: Json): boolean =>
   ['string', 'number'].some((type) => value.every((item: Json) => typeof item === type));
 
 const valueProblem = (operator: ConditionOperator, value: Json): string | null => {
+  if (!(Array.isArray(value) ? value.every(isShort) : isShort(value)))
+    return `has a text of more than ${maxText} characters, which is too long`;
   if (operator === 'In' || operator === 'NotIn')
     return isList(value) ? null : `must be a list of 1 to ${maxListed} strings, or of as many numbers`;
   if (operator === 'Equals' || operator === 'NotEquals')
