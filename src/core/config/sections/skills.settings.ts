@@ -64,7 +64,7 @@ export const skillSettings = {
     ),
     Folder: optional(
       path({ label: 'folder' }),
-      'Folder that all processes of the service see. Null: the one beside the store file of SQLite.',
+      'Folder that all processes of the service see, for Store Folder; with Store null its bytes are only read. Null: the one beside the store file of SQLite.',
     ),
     S3: group('A bucket of Amazon S3, or of a server that speaks its protocol.', {
       Bucket: optional(text({ max: 255 }), 'Name of the bucket; it is there already.'),
