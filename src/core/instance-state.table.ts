@@ -66,19 +66,19 @@ interface Leftover {
 
 /** What a process that died leaves open in the store, in the order in which the next one closes it. */
 export const leftovers = {
-  runs: { ownerOnly: true, otherwise: 'closed when their process gives no sign of life' },
+  runs: { ownerOnly: true, otherwise: 'closed once the heartbeat of their process has expired' },
   jobs: {
     ownerOnly: true,
-    otherwise: 'taken when their lease has lapsed, or 14 s after the last heartbeat of their worker',
+    otherwise: 'taken when their lease expires, or 14 s after the last heartbeat of their worker',
   },
-  quotaHolds: { ownerOnly: true, otherwise: 'they go with the end of their runs, or 20 s after their process' },
-  sessionLocks: { ownerOnly: true, otherwise: 'they lapse after 14 s' },
-  heartbeats: { ownerOnly: false, otherwise: 'those of runs that have ended are nobody’s' },
-  idempotencyMarks: { ownerOnly: true, otherwise: 'they lapse after a minute' },
-  serviceLeases: { ownerOnly: true, otherwise: 'they lapse after their duration' },
+  quotaHolds: { ownerOnly: true, otherwise: 'they end with their runs, or 14 s after the last heartbeat of their process' },
+  sessionLocks: { ownerOnly: true, otherwise: 'they expire after 14 s' },
+  heartbeats: { ownerOnly: false, otherwise: 'a heartbeat of an ended run has no effect' },
+  idempotencyMarks: { ownerOnly: true, otherwise: 'they expire after a minute' },
+  serviceLeases: { ownerOnly: true, otherwise: 'they expire after their duration' },
   attachmentDrafts: { ownerOnly: true, otherwise: 'removed once they are too old to be under way' },
-  deletedSessions: { ownerOnly: false, otherwise: 'whoever comes first frees their messages' },
-  webhookDeliveries: { ownerOnly: true, otherwise: 'put back in line when the lease of their job has lapsed' },
+  deletedSessions: { ownerOnly: false, otherwise: 'the first process that finds them frees their messages' },
+  webhookDeliveries: { ownerOnly: true, otherwise: 'queued again when the lease of their job expires' },
   retentionRuns: { ownerOnly: true, otherwise: 'closed by the next attempt of their job, or with its loss' },
 } as const satisfies Readonly<Record<string, Leftover>>;
 

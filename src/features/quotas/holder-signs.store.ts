@@ -4,12 +4,13 @@ import type { Logger } from '../../core/logger.ts';
 import { defineStore, type StoreOf } from '../../db/define-store.ts';
 import { statementOf } from '../../db/statement.ts';
 
-// A process that has given no sign of life for so long has lost its holds. Nothing that a process does between two turns
-// of its event loop takes nearly as long.
-const silentAfterMs = 15_000;
-const signEveryMs = 5000;
-// Not so old that another process could release what is taken on its strength.
-const freshMs = 10_000;
+// A process without a heartbeat for this time has lost its reservations. Others check with each heartbeat of their own, so that
+// the reservations of a killed process are free after 14 s (RUN-9: 15 s). Nothing that a process does between two turns of its event
+// loop takes nearly as long.
+const silentAfterMs = 11_000;
+const signEveryMs = 3000;
+// A reservation needs a heartbeat that no other process could take for expired meanwhile.
+const freshMs = 7000;
 
 /** A hold of this process, as it is stored. */
 export interface StoredHold {
