@@ -71,7 +71,10 @@ export const leftovers = {
     ownerOnly: true,
     otherwise: 'taken when their lease expires, or 14 s after the last heartbeat of their worker',
   },
-  quotaHolds: { ownerOnly: true, otherwise: 'they end with their runs, or 14 s after the last heartbeat of their process' },
+  quotaHolds: {
+    ownerOnly: true,
+    otherwise: 'they end with their runs, or 14 s after the last heartbeat of their process',
+  },
   sessionLocks: { ownerOnly: true, otherwise: 'they expire after 14 s' },
   heartbeats: { ownerOnly: false, otherwise: 'a heartbeat of an ended run has no effect' },
   idempotencyMarks: { ownerOnly: true, otherwise: 'they expire after a minute' },
