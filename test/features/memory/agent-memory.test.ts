@@ -184,7 +184,7 @@ forEachDurableService('AGENT-40 SESS-11 files, todo entries and mode go with the
       ['file_write', { path: 'a', content: 'x' }],
       ['set_mode', { mode: 'plan' }],
     );
-  const owners = async () => new Set((await app.store.text()).match(/"owner":"[^"]*"/g));
+  const owners = async () => new Set((await app.store.text()).match(/"owner":"session:[^"]*"/g));
   assert.deepEqual(await owners(), new Set(['"owner":"session:s"', '"owner":"session:t"']));
   await app.client.sessions.remove({ params: { sessionId: 's' } });
   assert.deepEqual(await owners(), new Set(['"owner":"session:t"']));
