@@ -31,7 +31,6 @@ const vectorShare = 8;
 // A name that is part of the path must not lead to another one.
 const pathSafe = /^(?!.*(?:^|\/)\.{1,2}(?:\/|$))[\w.:@/-]+$/;
 
-/** What every call of one provider needs: the vendor library's models, the scope of the call, its failures. */
 /** Vectors are numbers: a batch has some thousand lists and properties. */
 const vectorJson: JsonLimits = { ...foreignJsonLimits, maxMembers: 50_000 };
 
@@ -47,6 +46,7 @@ const captured = async (scope: CallScope, ask: () => PromiseLike<unknown>): Prom
   return scope.captured;
 };
 
+/** What every call of one provider needs: the vendor library's models, the scope of the call, its failures. */
 export class ProviderCalls {
   readonly surface: Surface;
   readonly pool: ConnectionPool;
