@@ -70,6 +70,9 @@ const shortString = 64;
 /** Objects of OTLP have at most twenty. */
 const maxProperties = 1000;
 
+/** Values that are passed by before they are counted: each look at a limit costs more than to pass by one. */
+const countedAtOnce = 1024;
+
 const uncounted = (): void => undefined;
 
 const malformedJson = (): AcpError => new AcpError('malformed-json', 'The body is not valid JSON.');
@@ -86,12 +89,6 @@ const endOfString = (bytes: Buffer, start: number): number => {
     at = next;
   }
   return at;
-};
-
-/** What a byte of a kind adds to the depth. */
-const levelsOf = (kind: number | undefined): number => {
-  if (kind === open) return 1;
-  return kind === close ? -1 : 0;
 };
 
 /**
@@ -119,21 +116,20 @@ export const createJsonCursor = (body: Uint8Array, limits: JsonCursorLimits): Js
     if (at >= bytes.length) throw malformedJson();
     at += 1;
   };
-  const passPlain = (): void => {
-    while (at < bytes.length && kindOf(bytes[at]) === 0) at += 1;
-  };
   const passWord = (): void => {
     const start = at;
-    passPlain();
+    while (at < bytes.length && kindOf(bytes[at]) === 0) at += 1;
     if (at === start) throw malformedJson();
   };
-  /** Passes by what has a bracket before and after it; `counted` is called for each value and can stop a text that has too many. */
+  /**
+   * Passes by what has a bracket before and after it; `counted` is called with the number of further values, many at a time, and can
+   * stop a text that has too many.
+   */
   const passBrackets = (counted: (values: number) => void): void => {
     let depth = 0;
+    let values = 0;
     do {
-      passPlain();
       const byte = bytes[at];
-      if (byte === undefined) throw malformedJson();
       const kind = kindOf(byte);
       if (kind === string) {
         passString();
@@ -141,10 +137,18 @@ export const createJsonCursor = (body: Uint8Array, limits: JsonCursorLimits): Js
       }
       at += 1;
       // An array or object has one value more than it has commas.
-      if (kind === open || byte === comma) counted(1);
-      depth += levelsOf(kind);
-      boundDepth(level + depth);
+      if (byte === comma) values += 1;
+      else if (kind === open) {
+        values += 1;
+        depth += 1;
+        boundDepth(level + depth);
+      } else if (kind === close) depth -= 1;
+      else if (byte === undefined) throw malformedJson();
+      if (values < countedAtOnce) continue;
+      counted(values);
+      values = 0;
     } while (depth > 0);
+    counted(values);
   };
   const pass = (counted: (values: number) => void): void => {
     const kind = kindOf(peek());
