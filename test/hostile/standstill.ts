@@ -117,7 +117,7 @@ export const isExcessive = (measured: Measured): boolean => {
   return (isLong && measured.times > maxTimes) || (isLarge && measured.timesBytes > maxTimesBytes);
 };
 
-const maxTries = 5;
+const maxTries = 12;
 
 /** Measures work on a body of so many bytes. Work that is over is repeated, and the least counts: other work of the process is no fault of it. */
 export const measured = async (size: number, work: () => Promise<unknown>): Promise<Measured> => {
