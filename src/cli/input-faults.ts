@@ -28,15 +28,13 @@ const optionHint = (errors: readonly FieldError[], { options, takesFile }: Input
 /** `expiresAt` is given by `--expires`, `scopes` by `--scope`: an option of a hand-written command may be the shorter word. */
 const fillsMember = (name: string, member: string): boolean => member.toLowerCase().startsWith(name.toLowerCase());
 
-/** What a hand-written command takes for a property: of several words that fit, the longest. */
+/** The option or argument of a hand-written command that fills a property. */
 const inputFor = ({ registeredArguments, options }: Command, member: string): string | undefined => {
   const inputs = [
     ...registeredArguments.map((argument) => ({ name: argument.name(), flag: `<${argument.name()}>` })),
     ...options.map((option) => ({ name: option.attributeName(), flag: option.long ?? option.flags })),
   ];
-  return inputs
-    .filter(({ name }) => fillsMember(name.replaceAll('-', ''), member))
-    .sort((left, right) => right.name.length - left.name.length)[0]?.flag;
+  return inputs.find(({ name }) => fillsMember(name.replaceAll('-', ''), member))?.flag;
 };
 
 /** A refusal of what a hand-written command was given, with the option or argument of each refused property. */

@@ -9,8 +9,10 @@ import { statementOf } from '../../db/statement.ts';
 // loop takes nearly as long.
 const silentAfterMs = 11_000;
 const signEveryMs = 3000;
-// A reservation needs a heartbeat that no other process could take for expired meanwhile.
-const freshMs = 7000;
+// A reservation needs a heartbeat that does not expire before its response is used.
+const freshMs = 5000;
+/** A response that took longer may be about reservations that other processes have released meanwhile. */
+export const usableMs = silentAfterMs - freshMs;
 
 /** A hold of this process, as it is stored. */
 export interface StoredHold {

@@ -7,7 +7,7 @@ import { defineStore, type StoreOf } from '../../db/define-store.ts';
 import { type Statement, statementOf } from '../../db/statement.ts';
 import type { QuotaUse } from '../../engine/control/index.ts';
 import type { CountedRoot } from './counted-roots.ts';
-import { createHolderSigns, type StoredHold } from './holder-signs.store.ts';
+import { createHolderSigns, type StoredHold, usableMs } from './holder-signs.store.ts';
 import { holdRow, type QuotaHold } from './quota-holds.store.ts';
 import { addedUse, noUse } from './quota-use.ts';
 import type { Reading } from './standing.store.ts';
@@ -52,9 +52,6 @@ export interface HoldAnswer<T> {
   /** Runs whose holds are in the store. */
   readonly stored: ReadonlySet<string>;
 }
-
-// What took longer to answer may be about holds that others have released meanwhile.
-const usableMs = 10_000;
 
 /** Takes the hold of an admission away with the row of its run, and fails that unit where the hold was released before. */
 class Fence implements Statement {

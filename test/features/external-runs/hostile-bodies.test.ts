@@ -102,6 +102,11 @@ overHttp(
         jsonSpan(`"attributes":[{"key":"a","value":{"kvlistValue":{${list('values', many)}}}}]`),
       ],
       ['unknown fields', values, empties(7, many), `{${list('later', many)}}`],
+      [
+        'unknown fields, a thousand values in each',
+        allValues,
+        `{${Array.from({ length: 600 }, (_, n) => list(`k${n}`, 1000)).join()}}`,
+      ],
       ['one field again and again', values, inSpan(empties(5, many)), jsonSpan(`"name":"a"${',"x":0'.repeat(many)}`)],
     ] as const)
       for (const body of bodies) {

@@ -161,6 +161,27 @@ forEachDurableStore(
 );
 
 forEachDurableStore(
+  'RUN-9 QUOTA-12 a process writes a heartbeat before it reserves, unless its last is new',
+  async (t, kind) => {
+    const [a, b] = await openForTwo(t, kind);
+    const clock = testClock({ stands: true });
+    // Its timer does not run, as in a process that is busy.
+    const one = openSharedQuotas(a, { limits: { maxRuns: 1 }, holder: 'p1', clock });
+    const two = openSharedQuotas(b, { limits: { maxRuns: 1 }, holder: 'p2', clock });
+    (await one.admission.admit(request))?.settled();
+    two.keeping.start();
+    await clock.advance(6000);
+    const later = await one.admission.admit(request);
+    await clock.advance(8000);
+    assert.equal((await holdsOf(b)).length, 1, 'of the heartbeat before it, 14 s have passed');
+    await one.record(later?.runId ?? '');
+    later?.settled();
+    assert.equal((await two.used())?.runs, 1);
+    await two.keeping.close();
+  },
+);
+
+forEachDurableStore(
   'QUOTA-13 strict: calls of two processes use exactly what there is, and never more',
   async (t, kind) => {
     const storages = await openForTwo(t, kind);
