@@ -55,7 +55,7 @@ export interface JobQueue {
     choice: JobChoice,
   ): Promise<readonly QueuedJob[]>;
   /**
-   * Ends the jobs whose lease lapsed in their last attempt, as `lease-expired`; returns those that it has ended. `owners`:
+   * Ends the jobs whose lease lapsed in their last attempt, as `lease-expired`; returns the jobs that it has ended. `owners`:
    * only jobs of these workers.
    */
   expire(now: number, except: readonly string[], owners?: readonly string[]): Promise<readonly QueuedJob[]>;

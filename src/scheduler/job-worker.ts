@@ -279,7 +279,7 @@ export const createJobWorker = (ports: WorkerPorts, options: JobWorkerOptions) =
         .then(failed)
         .catch(notExpired);
     },
-    /** Called when other processes may have ended the leases of this one: it keeps what nobody has taken, and aborts the rest. */
+    /** Called when other processes may have ended the leases of this one: it keeps the jobs that no worker has taken, and aborts the others. */
     renew(): Promise<unknown> | null {
       return running.size === 0 ? null : renew();
     },

@@ -30,7 +30,7 @@ export interface PauseJournal {
 export interface RunEnds {
   /** Null: it is known who listens. Else it resolves once that was read, or could not be; it never rejects. */
   current(): Promise<void> | null;
-  /** Writes for the unit; none where nobody listens. `at`: epoch milliseconds. `isIncomplete`: of the record. */
+  /** Writes for the transaction; none without a subscription. `at`: epoch milliseconds. `isIncomplete`: of the record. */
   closing(
     run: ActiveRun,
     end: Pick<RunOutcome, 'status' | 'error'>,

@@ -77,3 +77,20 @@ forEachService('AGENT-9 a stored definition with every setting says what its doc
     assert.ok(!isSameDefinition({ ...body, memory: { enableTextSearch: true } }, stored));
   }
 });
+
+forEachService(
+  'AGENT-20 a strategy of more than 256 characters is refused by the schema, a shorter one by the rules',
+  async (open) => {
+    const app = await open();
+    const save = (strategy: string) =>
+      app.client.agents.create({ body: { name: 'a', model, compaction: { strategy } } as never }).then(
+        () => null,
+        (error: { status?: number; code?: string; details?: { errors?: { path: string }[] } }) => [
+          error.code,
+          error.details?.errors?.map(({ path }) => path),
+        ],
+      );
+    assert.deepEqual(await save('x'.repeat(256)), ['definition-invalid', ['compaction.strategy']]);
+    assert.deepEqual(await save('x'.repeat(257)), ['validation-failed', ['compaction.strategy']]);
+  },
+);

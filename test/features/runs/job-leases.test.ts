@@ -154,7 +154,7 @@ forEachStore(
 );
 
 forEachStore(
-  'JOB-31 a worker whose leases were ended keeps the jobs that nobody took, and aborts the others at once',
+  'JOB-31 a worker whose leases were ended keeps the jobs that no other took, and aborts the rest at once',
   async (t, store) => {
     const { put, worker, until, clock, jobs } = await openQueue(t, store);
     const desk = new Desk();

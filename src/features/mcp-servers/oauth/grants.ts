@@ -2,7 +2,7 @@ import type { AuthorizationServer } from '../../../providers/mcp/oauth/metadata.
 import type { OAuthClient } from '../../../providers/mcp/oauth/oauth-client.ts';
 
 /**
- * What a person has granted this service at a server. The client and the tokens are for its issuer and for nobody else.
+ * What a person has granted this service at a server. The client and the tokens are for its issuer and for no other.
  * Design: docs/design/mcp-oauth.md.
  */
 export interface Grant {

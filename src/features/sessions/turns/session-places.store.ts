@@ -28,7 +28,7 @@ export const sessionPlaceStore = defineStore((storage) => {
   const { db } = storage;
   /**
    * By its process; or by its job, for as long as that is open or gets a further attempt. A job whose lease ended in its
-   * last attempt is closed by the next worker that looks, and nobody has to wait for that one.
+   * last attempt is closed by the next worker that checks, and the session does not wait for it.
    */
   const isKept = (eb: ExpressionBuilder<Tables, 'session_places'>, now: number) =>
     eb.or([
